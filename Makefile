@@ -1,0 +1,48 @@
+# Every target sets up .venv by itself, and is quick when nothing changed.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+CORE := CMakeLists.txt pyproject.toml $(wildcard src/hilbin/_core/*.cpp src/hilbin/_core/*.hpp)
+EXTRAS := test
+
+.PHONY: demo test lint bench docs sanitize clean
+
+demo: $(VENV)/.installed
+	$(BIN)/python examples/demo.py
+
+test: $(VENV)/.installed
+	$(BIN)/python -m pytest -n auto
+
+lint: $(VENV)/.installed
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: $(VENV)/.installed
+	$(BIN)/python benchmarks/run.py
+
+docs: $(VENV)/.docs
+	$(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build/html
+	@echo docs/_build/html/index.html
+
+# The core's tests on a core built with the address and undefined-behaviour sanitizers.
+sanitize: $(VENV)/.installed
+	tools/sanitize.sh $(BIN)/python
+
+clean:
+	rm -rf $(VENV) build docs/_build docs/gallery docs/api/generated
+
+# Build tools live in the environment, so that the core is rebuilt in place, from where it was.
+$(VENV)/.tools: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet "scikit-build-core>=0.10" "nanobind>=2.4" cmake ninja
+	@touch $@
+
+$(VENV)/.installed: $(VENV)/.tools $(CORE)
+	$(BIN)/python -m pip install --quiet --no-build-isolation --editable ".[$(EXTRAS)]"
+	@touch $@
+
+$(VENV)/.docs: $(VENV)/.installed
+	$(BIN)/python -m pip install --quiet --no-build-isolation --editable ".[docs]"
+	@touch $@

@@ -1,0 +1,236 @@
+// Python's door to the core. Every function is single-threaded and releases the GIL.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <stdexcept>
+#include <string>
+
+#include "gram.hpp"
+#include "neighbours.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace hilbin {
+namespace {
+
+template <class T> using Vector = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+template <class T> using Matrix = nb::ndarray<T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+template <class T> using Plane = nb::ndarray<const T, nb::ndim<2>, nb::device::cpu>;
+template <class T> using Planes = std::vector<Plane<T>>;
+
+void require(bool condition, const char* message) {
+  if (!condition) throw std::invalid_argument(message);
+}
+
+void require_range(ptrdiff_t begin, ptrdiff_t end, size_t size) {
+  require(0 <= begin && begin <= end && end <= ptrdiff_t(size), "range out of bounds");
+}
+
+// Calls use(op) for the op of that name; `table` serves the tabulated one.
+template <class T, class Use> void with_op(const std::string& name, const Vector<const T>& table, Use use) {
+  if (name == "minimum") return use(Minimum{});
+  if (name == "harmonic") return use(Harmonic{});
+  if (name == "jensen_shannon") return use(JensenShannon{});
+  if (name == "absolute") return use(AbsoluteDifference{});
+  if (name == "squared") return use(SquaredDifference{});
+  if (name == "log_difference") return use(LogDifference{});
+  if (name == "table") return use(Table<T>{table.data()});
+  throw std::invalid_argument("unknown op: " + name);
+}
+
+template <class T> DenseRows<T> dense_rows(const Planes<T>& planes, int needed) {
+  require(int(planes.size()) == needed, "wrong number of planes");
+  DenseRows<T> rows{};
+  rows.columns = int(planes[0].shape(1));
+  for (int p = 0; p < needed; ++p) {
+    require(planes[p].shape(0) == planes[0].shape(0) && planes[p].shape(1) == planes[0].shape(1),
+            "planes differ in shape");
+    rows.plane[p] = planes[p].data();
+    rows.row_stride[p] = planes[p].stride(0);
+    rows.column_stride[p] = planes[p].stride(1);
+  }
+  return rows;
+}
+
+// A CSR matrix as Python passes it.
+template <class T> struct CsrArgument {
+  std::vector<Vector<const T>> planes;
+  Vector<const int32_t> indices;
+  Vector<const int64_t> indptr;
+
+  size_t rows() const { return indptr.shape(0) - 1; }
+  CsrRows<T> view(const Vector<const T>& zero, int columns, int needed) const {
+    require(int(planes.size()) == needed && zero.shape(0) == size_t(needed), "wrong number of planes");
+    require(indptr.shape(0) >= 1, "indptr is empty");
+    CsrRows<T> rows{};
+    rows.columns = columns;
+    rows.indices = indices.data();
+    rows.indptr = indptr.data();
+    for (int p = 0; p < needed; ++p) {
+      require(planes[p].shape(0) == indices.shape(0), "values and indices differ in length");
+      rows.plane[p] = planes[p].data();
+      rows.zero[p] = zero.data()[p];
+    }
+    return rows;
+  }
+};
+
+template <class T> void define_pairwise(nb::module_& m, const char* panel_rows_name) {
+  using Values = Vector<const T>;
+  using ValueList = std::vector<Values>;
+  using Indices = Vector<const int32_t>;
+  using Pointers = Vector<const int64_t>;
+
+  m.def(panel_rows_name, [](const std::string& op) {
+    int width = 0;
+    with_op<T>(op, Values(), [&](auto o) { width = panel_rows<decltype(o), T>; });
+    return width;
+  }, "op"_a);
+
+  m.def("pack", [](const std::string& op, Planes<T> planes, Vector<T> packed, ptrdiff_t begin, ptrdiff_t end) {
+    nb::gil_scoped_release release;
+    with_op<T>(op, Values(), [&](auto o) {
+      using Op = decltype(o);
+      const auto rows = dense_rows<T>(planes, Op::planes);
+      const size_t width = panel_rows<Op, T>, n = planes[0].shape(0);
+      require_range(begin, end, n);
+      require(begin % ptrdiff_t(width) == 0, "begin is not the start of a panel");
+      require(packed.shape(0) >= (n + width - 1) / width * width * rows.columns * Op::planes, "packed is too small");
+      pack<Op, T>(rows, begin, end, packed.data());
+    });
+  }, "op"_a, "planes"_a, "packed"_a, "begin"_a, "end"_a);
+
+  m.def("band", [](const std::string& op, Values table, Planes<T> planes, Values packed, Matrix<T> out,
+                   ptrdiff_t begin, ptrdiff_t end, bool upper) {
+    nb::gil_scoped_release release;
+    with_op<T>(op, table, [&](auto o) {
+      using Op = decltype(o);
+      const auto rows = dense_rows<T>(planes, Op::planes);
+      const size_t width = panel_rows<Op, T>;
+      require_range(begin, end, planes[0].shape(0));
+      require(out.shape(0) == planes[0].shape(0), "out has the wrong number of rows");
+      require(packed.shape(0) >= (out.shape(1) + width - 1) / width * width * rows.columns * Op::planes,
+              "packed is too small");
+      band(o, rows, begin, end, packed.data(), out.shape(1), out.data(), out.shape(1), upper);
+    });
+  }, "op"_a, "table"_a, "planes"_a, "packed"_a, "out"_a, "begin"_a, "end"_a, "upper"_a);
+
+  m.def("columns", [](const std::string& op, Values table, Values zero, int n_features, ValueList x, Indices x_indices,
+                      Pointers x_indptr, ValueList y, Indices y_indices, Pointers y_indptr, bool vanishes,
+                      Matrix<T> out, ptrdiff_t begin, ptrdiff_t end, bool upper) {
+    nb::gil_scoped_release release;
+    const CsrArgument<T> a{x, x_indices, x_indptr}, b{y, y_indices, y_indptr};
+    with_op<T>(op, table, [&](auto o) {
+      using Op = decltype(o);
+      const auto A = a.view(zero, n_features, Op::planes), B = b.view(zero, n_features, Op::planes);
+      require_range(begin, end, b.rows());
+      require(out.shape(0) == a.rows() && out.shape(1) == b.rows(), "out has the wrong shape");
+      columns(o, A, B, vanishes, begin, end, out.data(), out.shape(0), out.shape(1), upper);
+    });
+  }, "op"_a, "table"_a, "zero"_a, "n_features"_a, "x"_a, "x_indices"_a, "x_indptr"_a, "y"_a, "y_indices"_a,
+     "y_indptr"_a, "vanishes"_a, "out"_a, "begin"_a, "end"_a, "upper"_a);
+
+  m.def("mirror", [](Matrix<T> out, ptrdiff_t begin, ptrdiff_t end) {
+    nb::gil_scoped_release release;
+    require(out.shape(0) == out.shape(1), "out is not square");
+    require_range(begin, end, out.shape(0));
+    mirror(out.data(), out.shape(0), out.shape(1), begin, end);
+  }, "out"_a, "begin"_a, "end"_a);
+}
+
+Candidates candidates(const Matrix<const float>& cross, const Vector<const float>& x_norms,
+                      const Vector<const float>& y_norms, double support, double slack) {
+  require(cross.shape(0) == x_norms.shape(0) && cross.shape(1) == y_norms.shape(0), "norms and cross differ");
+  return {cross.data(), x_norms.data(), y_norms.data(), ptrdiff_t(cross.shape(1)), float(support), float(slack)};
+}
+
+template <class T> void define_neighbours(nb::module_& m) {
+  using Norms = Vector<const float>;
+
+  m.def("fill_dense", [](Matrix<const float> cross, Norms x_norms, Norms y_norms, double support, double slack,
+                         Vector<const double> table, Matrix<const T> x, Matrix<const T> y, ptrdiff_t first_row,
+                         Vector<int32_t> indices, Vector<T> values, Vector<int64_t> row_counts) {
+    nb::gil_scoped_release release;
+    const Candidates c = candidates(cross, x_norms, y_norms, support, slack);
+    require(x.shape(1) == y.shape(1) && y.shape(0) == cross.shape(1), "x, y and cross differ");
+    require_range(first_row, first_row + cross.shape(0), x.shape(0));
+    require(row_counts.shape(0) == cross.shape(0), "row_counts has the wrong length");
+    const DenseDistance<T> distance{x.data(), y.data(), ptrdiff_t(x.shape(1))};
+    return fill<T>(c, distance, first_row, cross.shape(0), support, table.data(), table.shape(0) / 4,
+                   indices.data(), values.data(), row_counts.data());
+  }, "cross"_a, "x_norms"_a, "y_norms"_a, "support"_a, "slack"_a, "table"_a, "x"_a, "y"_a, "first_row"_a,
+     "indices"_a, "values"_a, "row_counts"_a);
+
+  m.def("fill_csr", [](Matrix<const float> cross, Norms x_norms, Norms y_norms, double support, double slack,
+                       Vector<const double> table, int n_features, Vector<const T> x, Vector<const int32_t> x_indices,
+                       Vector<const int64_t> x_indptr, Vector<const T> y, Vector<const int32_t> y_indices,
+                       Vector<const int64_t> y_indptr, ptrdiff_t first_row, Vector<int32_t> indices,
+                       Vector<T> values, Vector<int64_t> row_counts) {
+    nb::gil_scoped_release release;
+    const Candidates c = candidates(cross, x_norms, y_norms, support, slack);
+    CsrRows<T> a{}, b{};
+    a.plane[0] = x.data(), a.indices = x_indices.data(), a.indptr = x_indptr.data(), a.columns = n_features;
+    b.plane[0] = y.data(), b.indices = y_indices.data(), b.indptr = y_indptr.data(), b.columns = n_features;
+    require_range(first_row, first_row + cross.shape(0), x_indptr.shape(0) - 1);
+    require(y_indptr.shape(0) == cross.shape(1) + 1, "y and cross differ");
+    require(row_counts.shape(0) == cross.shape(0), "row_counts has the wrong length");
+    return fill<T>(c, CsrDistance<T>{a, b}, first_row, cross.shape(0), support, table.data(), table.shape(0) / 4,
+                   indices.data(), values.data(), row_counts.data());
+  }, "cross"_a, "x_norms"_a, "y_norms"_a, "support"_a, "slack"_a, "table"_a, "n_features"_a, "x"_a, "x_indices"_a,
+     "x_indptr"_a, "y"_a, "y_indices"_a, "y_indptr"_a, "first_row"_a, "indices"_a, "values"_a, "row_counts"_a);
+}
+
+bool supports_avx2() {
+#if defined(__x86_64__)
+  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2");
+#else
+  return false;
+#endif
+}
+
+// Independent min+add chains that touch no memory: the ceiling of the intersection kernel's loop.
+// Returns the number of pairs done, and keeps the sums alive.
+double peak_minimum(int64_t rounds) {
+  nb::gil_scoped_release release;
+  constexpr int chains = 12;
+  Vec<float> sum[chains] = {}, x = splat(3e-9f), y[2] = {splat(1e-9f), splat(2e-9f)};
+  for (int64_t r = 0; r < rounds; ++r) {
+#pragma GCC unroll 12
+    for (int i = 0; i < chains; ++i) {
+      Vec<float> low = smaller(y[i & 1], x);
+#if defined(__x86_64__)
+      asm volatile("" : "+x"(low));
+#else
+      asm volatile("" : "+w"(low));
+#endif
+      sum[i] += low;
+    }
+  }
+  volatile float keep = 0;
+  for (auto& s : sum) keep = keep + s[0];
+  return double(rounds) * chains * lanes<float>;
+}
+
+}  // namespace
+}  // namespace hilbin
+
+NB_MODULE(HILBIN_MODULE, m) {
+  using namespace hilbin;
+  m.attr("level") = HILBIN_LEVEL;
+  m.attr("compiler") = __VERSION__;
+  m.attr("table_cells_per_octave") = 1 << Table<float>::cell_bits;
+  m.def("supports_avx2", &supports_avx2);
+  m.def("peak_minimum", &peak_minimum, "rounds"_a);
+  define_pairwise<float>(m, "panel_rows_float32");
+  define_pairwise<double>(m, "panel_rows_float64");
+  define_neighbours<float>(m);
+  define_neighbours<double>(m);
+  m.def("count_candidates", [](Matrix<const float> cross, Vector<const float> x_norms, Vector<const float> y_norms,
+                               double support, double slack) {
+    nb::gil_scoped_release release;
+    return count(candidates(cross, x_norms, y_norms, support, slack), ptrdiff_t(cross.shape(0)));
+  }, "cross"_a, "x_norms"_a, "y_norms"_a, "support"_a, "slack"_a);
+}

@@ -1,0 +1,142 @@
+// The inner function of a pairwise sum  K(x, y) = scale * sum_d op(x_d, y_d), one struct each.
+//
+// An op reads `planes` prepared numbers per value (say x and log2 x). `rows` x `vectors` is the
+// register tile of the dense loop: as many accumulators as fit beside the op's temporaries.
+#pragma once
+#include <cstddef>
+#include <limits>
+
+#include "simd.hpp"
+
+namespace hilbin {
+
+struct Minimum {  // intersection: min(x, y)
+  static constexpr int planes = 1, rows = 6, vectors = 2;
+  static constexpr double scale = 1;
+  template <class V> V operator()(const V* x, const V* y) const { return smaller(x[0], y[0]); }
+};
+
+struct Harmonic {  // chi-squared: 2 x y / (x + y)
+  static constexpr int planes = 1, rows = 4, vectors = 2;
+  static constexpr double scale = 2;
+  template <class V> V operator()(const V* x, const V* y) const {
+    using T = decltype(x[0][0] + 0);
+    const V sum = larger(x[0] + y[0], V{} + std::numeric_limits<T>::min());
+    return x[0] * (y[0] * reciprocal(sum));
+  }
+};
+
+// (1 + q) log2(1 + q) / q on [0, 1]: its Chebyshev expansion, in powers of z = 2q - 1;
+// relative error 3e-8 (float) and 3e-17 (double).
+constexpr float entropy_float[] = {1.75488754f,      0.272769991f,    -0.0323220937f,  0.00560492306f,
+                                   -0.00114549804f,  0.000258746331f, -7.23883937e-5f, 1.88131088e-5f};
+constexpr double entropy_double[] = {
+    1.75488750216346855, 0.27277003944665159, -0.0323208659651580344, 0.00560429113384747339,
+    -0.00115152866197129771, 0.000260976168193721705, -0.0000630756136901607326, 0.0000159564292113609082,
+    -4.17663643304235376e-6, 1.12263723253199721e-6, -3.08221158757334028e-7, 8.60534186197052936e-8,
+    -2.43846827485273891e-8, 7.0749961736875156e-9, -2.05750009633328637e-9, 5.30687605213280813e-10,
+    -1.53389719981846587e-10, 8.1279189028502355e-11, -2.50029831125871909e-11};
+
+template <class T, class V, int N> inline V horner(const T (&c)[N], V z) {
+  V p = V{} + c[N - 1];
+#pragma GCC unroll 32
+  for (int i = N - 2; i >= 0; --i) p = p * z + c[i];
+  return p;
+}
+inline Vec<float> entropy(Vec<float> z) { return horner(entropy_float, z); }
+inline Vec<double> entropy(Vec<double> z) { return horner(entropy_double, z); }
+
+// Jensen-Shannon: (x log2((x+y)/x) + y log2((x+y)/y)) / 2. With m = min, M = max, q = m / M it is
+//   m ((1 + q) log2(1 + q) / q + |log2 x - log2 y|) / 2,
+// a sum of positive terms: no cancellation, and one polynomial instead of a logarithm.
+struct JensenShannon {
+  static constexpr int planes = 2, rows = 2, vectors = 2;  // x, log2 x (any finite number at x = 0)
+  static constexpr double scale = 0.5;
+  template <class V> V operator()(const V* x, const V* y) const {
+    using T = decltype(x[0][0] + 0);
+    const V low = smaller(x[0], y[0]);
+    const V high = larger(larger(x[0], y[0]), V{} + std::numeric_limits<T>::min());
+    const V z = 2 * (low * reciprocal(high)) - 1;
+    return low * (entropy(z) + magnitude(x[1] - y[1]));
+  }
+};
+
+struct AbsoluteDifference {  // |x - y|
+  static constexpr int planes = 1, rows = 6, vectors = 2;
+  static constexpr double scale = 1;
+  template <class V> V operator()(const V* x, const V* y) const { return magnitude(x[0] - y[0]); }
+};
+
+struct SquaredDifference {  // (x - y)^2
+  static constexpr int planes = 1, rows = 6, vectors = 2;
+  static constexpr double scale = 1;
+  template <class V> V operator()(const V* x, const V* y) const {
+    const V d = x[0] - y[0];
+    return d * d;
+  }
+};
+
+struct LogDifference {  // (x - y)(log x - log y)
+  static constexpr int planes = 2, rows = 4, vectors = 2;  // x, log x
+  static constexpr double scale = 1;
+  template <class V> V operator()(const V* x, const V* y) const {
+    return (x[0] - y[0]) * (x[1] - y[1]);
+  }
+};
+
+// A tabulated profile: r(x) r(y) P(|u(x) - u(y)|), u scaled so that v = 1 + |u(x) - u(y)| stays
+// inside the table's octaves [1, 2), [2, 4), ... Each octave has 2^cell_bits cells, found by the
+// leading bits of v: fine near 0, wider with the distance. A cell holds a polynomial, linear in v for
+// float (the table stays in the first cache), cubic in v - (the cell's start) for double.
+template <class T> struct Table {
+  static constexpr int planes = 2, rows = 4, vectors = 1;  // u, r
+  static constexpr double scale = 1;
+  static constexpr int cell_bits = 8, shift = Simd<T>::mantissa_bits - cell_bits;
+  static constexpr int coefficients = sizeof(T) == 4 ? 2 : 4;
+  static constexpr ptrdiff_t first_cell = ptrdiff_t(sizeof(T) == 4 ? 127 : 1023) << cell_bits;
+  using V = Vec<T>;
+  using I = IntVec<T>;
+
+  const T* cells;
+
+  V operator()(const V* x, const V* y) const {
+    const V v = magnitude(x[0] - y[0]) + T(1);
+    const I cell = (I)v >> shift;
+    return (x[1] * y[1]) * evaluate(v, cell);
+  }
+
+ private:
+  const T* at(uint64_t cell) const { return cells + coefficients * (ptrdiff_t(cell) - first_cell); }
+
+  V evaluate(V v, I cell) const {
+    V c[coefficients] = {};
+    for (int lane = 0; lane < lanes<T>; ++lane)
+      for (int i = 0; i < coefficients; ++i) c[i][lane] = at(cell[lane])[i];
+    if constexpr (coefficients == 2) return c[0] + c[1] * v;
+    else {
+      const V h = v - (V)(cell << shift);
+      return c[0] + h * (c[1] + h * (c[2] + h * c[3]));
+    }
+  }
+};
+
+#if defined(__AVX2__)
+// Eight look-ups of 64-bit pairs, in the order that one in-lane shuffle separates. Hardware gathers
+// take twice the time.
+template <> inline Vec<float> Table<float>::evaluate(Vec<float> v, IntVec<float> cell) const {
+  const __m128i low = _mm256_castsi256_si128((__m256i)cell);
+  const __m128i high = _mm256_extracti128_si256((__m256i)cell, 1);
+  const auto pair = [this](uint64_t two) {
+    const auto* a = reinterpret_cast<const double*>(at(uint32_t(two)));
+    const auto* b = reinterpret_cast<const double*>(at(two >> 32));
+    return _mm_loadh_pd(_mm_load_sd(a), b);
+  };
+  const auto a = (Vec<float>)_mm256_set_m128d(pair(_mm_cvtsi128_si64(high)), pair(_mm_cvtsi128_si64(low)));
+  const auto b = (Vec<float>)_mm256_set_m128d(pair(_mm_extract_epi64(high, 1)), pair(_mm_extract_epi64(low, 1)));
+  const Vec<float> offset = __builtin_shufflevector(a, b, 0, 2, 8, 10, 4, 6, 12, 14);
+  const Vec<float> slope = __builtin_shufflevector(a, b, 1, 3, 9, 11, 5, 7, 13, 15);
+  return offset + slope * v;
+}
+#endif
+
+}  // namespace hilbin

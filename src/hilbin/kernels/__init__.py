@@ -1,0 +1,50 @@
+"""Kernels: immutable values with Gram matrices, composed by ``+``, ``*`` and wrappers."""
+
+from hilbin.kernels.additive import AdditiveKernel, HomogeneousKernel, StationaryKernel
+from hilbin.kernels.alignment import kernel_alignment
+from hilbin.kernels.bandwidth import Quantile
+from hilbin.kernels.base import Kernel, NotPositiveDefiniteWarning
+from hilbin.kernels.check import check_kernel
+from hilbin.kernels.chi2 import Chi2
+from hilbin.kernels.combine import Product, Sum
+from hilbin.kernels.exponential import Exponential, PValue
+from hilbin.kernels.gcs import GCS, geometric_profile
+from hilbin.kernels.hellinger import Hellinger
+from hilbin.kernels.intersection import Intersection
+from hilbin.kernels.jensen_shannon import JensenShannon
+from hilbin.kernels.linear import Linear, Polynomial
+from hilbin.kernels.psd import is_psd, repair_psd
+from hilbin.kernels.radial import Gaussian, Laplace
+from hilbin.kernels.symmetric_kl import SymmetricKL
+from hilbin.kernels.wrap import Normalized, Power, Scaled
+
+__all__ = [
+    "GCS",
+    "AdditiveKernel",
+    "Chi2",
+    "Exponential",
+    "Gaussian",
+    "Hellinger",
+    "HomogeneousKernel",
+    "Intersection",
+    "JensenShannon",
+    "Kernel",
+    "Laplace",
+    "Linear",
+    "Normalized",
+    "NotPositiveDefiniteWarning",
+    "PValue",
+    "Polynomial",
+    "Power",
+    "Product",
+    "Quantile",
+    "Scaled",
+    "StationaryKernel",
+    "Sum",
+    "SymmetricKL",
+    "check_kernel",
+    "geometric_profile",
+    "is_psd",
+    "kernel_alignment",
+    "repair_psd",
+]

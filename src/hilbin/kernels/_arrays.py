@@ -1,0 +1,103 @@
+"""Rows of numbers, dense or CSR: checked once, then used without further questions."""
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+from sklearn.utils import check_array
+
+Array: TypeAlias = npt.NDArray[Any]
+Matrix: TypeAlias = Any  # a dense 2-D array or a CSR matrix of float32 or float64
+Function: TypeAlias = Callable[[Array], Array]
+
+
+def check_rows(X: object, name: str, *, nonnegative: str | None = None) -> Matrix:
+    """``X`` as float32 or float64 rows, dense in any memory order or canonical CSR.
+
+    NaN, infinities and, where ``nonnegative`` names who asks for it, negative values raise an
+    error that names the argument and the first offending row and column.
+    """
+    rows = check_array(
+        X,
+        accept_sparse="csr",
+        dtype=(np.float64, np.float32),
+        ensure_all_finite=False,
+        input_name=name,
+    )
+    if sp.issparse(rows):
+        rows = _canonical(rows, name)
+    elif not (rows.flags.aligned and rows.dtype.isnative):
+        rows = np.array(rows, dtype=rows.dtype.newbyteorder("="))
+    values = rows.data if sp.issparse(rows) else rows
+    if values.size:
+        low, high = values.min(), values.max()  # NaN propagates
+        if not (np.isfinite(low) and np.isfinite(high)):
+            _refuse(rows, ~np.isfinite(values), name, "is not finite")
+        if nonnegative is not None and low < 0:
+            _refuse(rows, values < 0, name, f"is negative, but {nonnegative} needs values >= 0")
+    return rows
+
+
+def check_pair(
+    X: object, Y: object | None, *, nonnegative: str | None = None
+) -> tuple[Matrix, Matrix | None]:
+    """``X`` and ``Y`` as rows of one dtype and one storage; ``None`` for a ``Y`` that is ``X``."""
+    x = check_rows(X, "X", nonnegative=nonnegative)
+    if Y is None or Y is X:
+        return x, None
+    y = check_rows(Y, "Y", nonnegative=nonnegative)
+    if x.shape[1] != y.shape[1]:
+        raise ValueError(f"X has {x.shape[1]} columns, but Y has {y.shape[1]}")
+    if x.dtype != y.dtype:
+        x, y = x.astype(np.float64), y.astype(np.float64)
+    if sp.issparse(x) != sp.issparse(y):
+        x, y = _canonical(sp.csr_array(x), "X"), _canonical(sp.csr_array(y), "Y")
+    return x, y
+
+
+def apply(X: Matrix, function: Function) -> Matrix:
+    """``function`` of every value, or of every stored value of a CSR matrix, in X's dtype."""
+    if not sp.issparse(X):
+        return np.asarray(function(X), dtype=X.dtype)
+    data = np.asarray(function(X.data), dtype=X.dtype)
+    return type(X)((data, X.indices, X.indptr), shape=X.shape)
+
+
+def at_zero(function: Function, dtype: npt.DTypeLike) -> float:
+    """``function(0)``."""
+    return float(function(np.zeros(1, dtype=dtype))[0])
+
+
+def row_sums(X: Matrix, function: Function) -> Array:
+    """``sum_d function(x_d)`` for every row, in float64."""
+    if not sp.issparse(X):
+        sums: Array = function(X).sum(axis=1, dtype=np.float64)
+        return sums
+    zero = at_zero(function, X.dtype)
+    stored = sp.csr_array(
+        (function(X.data).astype(np.float64) - zero, X.indices, X.indptr), X.shape
+    )
+    return np.asarray(stored.sum(axis=1)).ravel() + zero * X.shape[1]
+
+
+def _canonical(X: Matrix, name: str) -> Matrix:
+    """Sorted, without duplicates, int32 columns; the caller's matrix is left as it is."""
+    if not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    if X.nnz and not (X.indices.min() >= 0 and X.indices.max() < X.shape[1]):
+        raise ValueError(f"{name} is a broken CSR matrix: a column index is out of range")
+    return X
+
+
+def _refuse(X: Matrix, bad: Array, name: str, complaint: str) -> None:
+    first = int(np.argmax(bad))
+    if sp.issparse(X):
+        row = int(np.searchsorted(X.indptr, first, side="right")) - 1
+        column, value = int(X.indices[first]), X.data[first]
+    else:
+        row, column = divmod(first, X.shape[1])
+        value = X[row, column]
+    raise ValueError(f"{name}[{row}, {column}] = {value} {complaint}")

@@ -1,0 +1,87 @@
+"""The law that every kernel keeps, written once."""
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.utils import check_random_state
+
+from hilbin.kernels._arrays import Array
+from hilbin.kernels._pairwise import pairwise_sum
+from hilbin.kernels.additive import AdditiveKernel, HomogeneousKernel
+from hilbin.kernels.base import Kernel, dense
+
+
+def check_kernel(kernel: Kernel, X: object | None = None, *, random_state: Any = 0) -> None:
+    """Raise ``AssertionError`` naming the first law that ``kernel`` breaks.
+
+    Symmetry, positive semi-definiteness (unless ``psd`` is False), diagonal, rectangular part of
+    the whole, float32, tiles, products without the matrix, CSR = dense, scalars = matrix, cloning;
+    for additive kernels that their compiled function is their profile; for homogeneous ones that
+    scaling the data scales the matrix.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        With numbers for parameters, no rules.
+    X : array-like of shape (n, d), optional
+        Rows to test on; by default 40 sparse random rows of 12 columns, with duplicates, near
+        duplicates, an empty row and very different scales among them.
+    random_state : int, RandomState or None
+
+    Examples
+    --------
+    >>> from hilbin.kernels import Chi2, check_kernel
+    >>> check_kernel(Chi2())
+    """
+    rows = _default_rows(random_state) if X is None else np.asarray(X, dtype=np.float64)
+    K = dense(kernel.gram(rows))
+    scale = np.sqrt(np.maximum(kernel.diag(rows), 0))
+    size = np.outer(scale, scale) + 1e-12 * max(1.0, scale.max() ** 2)
+
+    def same(a: Any, b: Any, law: str, tolerance: float = 1e-9) -> None:
+        error = np.max(np.abs(dense(a) - b) / size[: b.shape[0], : b.shape[1]])
+        assert error <= tolerance, f"{kernel!r} breaks the law of {law}: error {error:.1e}"
+
+    same(K.T, K, "symmetry", 0)
+    same(np.diag(K)[:, None], kernel.diag(rows)[:, None], "the diagonal")
+    if kernel.psd:
+        eigenvalues = np.linalg.eigvalsh(K)
+        assert eigenvalues[0] >= -1e-9 * eigenvalues[-1], (
+            f"{kernel!r} breaks the law of positive definiteness: eigenvalue {eigenvalues[0]:.1e}"
+        )
+    same(kernel.gram(rows, rows[:7]), K[:, :7], "parts")
+    same(kernel.gram(np.asfortranarray(rows)), K, "memory order")
+    same(kernel.gram(rows, n_jobs=2), K, "threads")
+    same(kernel.gram(rows.astype(np.float32)), K, "float32", 2e-5)
+    same(np.concatenate([dense(k) for _, k in kernel.tiles(rows, memory=1e-3)]), K, "tiles")
+    V = np.random.default_rng(0).standard_normal((rows.shape[0], 2))
+    same(kernel.lazy(rows) @ V, K @ V, "lazy products", 1e-8 * rows.shape[0])
+    same(kernel.lazy(rows, rows[:7]).T @ V, K[:, :7].T @ V, "lazy products", 1e-8 * rows.shape[0])
+    same(kernel.gram(sp.csr_array(rows)), K, "CSR = dense", 1e-7)
+    same(kernel.gram(sp.csr_array(rows), sp.csr_array(rows[:7])), K[:, :7], "CSR = dense", 1e-7)
+    same(kernel(rows), K, "calls")
+    same(np.array([[kernel(rows[0], rows[1])]]), K[:1, 1:2], "scalars")
+    assert clone(kernel) == kernel, f"{kernel!r} breaks the law of cloning"
+    if isinstance(kernel, AdditiveKernel):
+        by_profile = pairwise_sum(kernel.tabulated(rows), rows, None, None)
+        same(by_profile, K, "function = profile")
+        single = rows.astype(np.float32)
+        same(
+            pairwise_sum(kernel.tabulated(single), single, None, None), K, "profile, float32", 2e-5
+        )
+    if isinstance(kernel, HomogeneousKernel):
+        same(kernel.gram(3.0 * rows) / 3.0**kernel.degree, K, "homogeneity")
+
+
+def _default_rows(random_state: Any) -> Array:
+    rng = check_random_state(random_state)
+    rows = rng.gamma(0.5, size=(40, 12)) * (rng.uniform(size=(40, 12)) < 0.6)
+    rows[:30] /= rows[:30].sum(axis=1, keepdims=True) + 1e-3
+    rows[1] = rows[0]
+    rows[2] = rows[0] * (1 + 1e-9)
+    rows[3] = 0
+    rows[4] *= 1e-6
+    rows[5] *= 1e3
+    return rows

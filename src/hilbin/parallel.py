@@ -1,0 +1,67 @@
+"""The one place that knows threads.
+
+Work is cut into ranges of rows; each range is a call into the compiled core, which releases the
+GIL, so joblib's threading backend runs them side by side. ``n_jobs`` follows joblib: ``None`` is 1
+unless a ``joblib.parallel_config`` says otherwise, -1 is all processors. While several ranges run
+at once BLAS is held to one thread each, so that threads are never multiplied.
+"""
+
+import functools
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, TypeVar
+
+from joblib import Parallel, delayed, effective_n_jobs
+from threadpoolctl import ThreadpoolController
+
+Result = TypeVar("Result")
+Range = tuple[int, int]
+
+
+def ranges(n: int, size: int) -> list[Range]:
+    """Cut ``range(n)`` into ranges of ``size``, the last one shorter.
+
+    Examples
+    --------
+    >>> from hilbin.parallel import ranges
+    >>> ranges(5, 2)
+    [(0, 2), (2, 4), (4, 5)]
+    """
+    return [(begin, min(begin + size, n)) for begin in range(0, n, size)]
+
+
+def run(task: Callable[[int, int], object], parts: Sequence[Range], n_jobs: int | None) -> None:
+    """Call ``task(begin, end)`` for every range, on ``n_jobs`` threads."""
+    for _ in stream(task, parts, n_jobs):
+        pass
+
+
+def stream(
+    task: Callable[[int, int], Result], parts: Sequence[Range], n_jobs: int | None
+) -> Iterator[Result]:
+    """Yield ``task(begin, end)`` of every range in order; few results are held at a time."""
+    jobs = min(effective_n_jobs(n_jobs), len(parts))
+    if jobs <= 1:
+        for part in parts:
+            yield task(*part)
+        return
+    with blas_threads(1):
+        pool = Parallel(
+            n_jobs=jobs, backend="threading", return_as="generator", pre_dispatch=2 * jobs
+        )
+        yield from pool(delayed(task)(*part) for part in parts)
+
+
+def blas_threads(n_jobs: int | None) -> AbstractContextManager[Any]:
+    """Hold BLAS to ``n_jobs`` threads; ``None`` leaves it as it is set."""
+    if n_jobs is None:
+        return nullcontext()
+    limits: AbstractContextManager[Any] = _controller().limit(
+        limits=effective_n_jobs(n_jobs), user_api="blas"
+    )
+    return limits
+
+
+@functools.cache
+def _controller() -> ThreadpoolController:
+    return ThreadpoolController()
