@@ -34,6 +34,7 @@ template <class T, class Use> void with_op(const std::string& name, const Vector
   if (name == "minimum") return use(Minimum{});
   if (name == "harmonic") return use(Harmonic{});
   if (name == "jensen_shannon") return use(JensenShannon{});
+  if (name == "harmonic_difference") return use(HarmonicDifference{});
   if (name == "absolute") return use(AbsoluteDifference{});
   if (name == "squared") return use(SquaredDifference{});
   if (name == "log_difference") return use(LogDifference{});

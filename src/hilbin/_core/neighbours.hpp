@@ -85,7 +85,8 @@ int64_t fill(const Candidates& c, const Distance& distance, ptrdiff_t first_row,
       const double h = (position - double(cell)) / double(n_cells);
       const double* p = table + 4 * cell;
       indices[filled] = int32_t(j);
-      values[filled++] = T(p[0] + h * (p[1] + h * (p[2] + h * p[3])));
+      // The cubic may dip below 0 by its rounding where the kernel has all but vanished.
+      values[filled++] = T(std::max(0.0, p[0] + h * (p[1] + h * (p[2] + h * p[3]))));
     }
     row_counts[i] = filled - start;
   }

@@ -76,6 +76,17 @@ struct SquaredDifference {  // (x - y)^2
   }
 };
 
+struct HarmonicDifference {  // chi-squared distance: (x - y)^2 / (x + y) / 2
+  static constexpr int planes = 1, rows = 4, vectors = 2;
+  static constexpr double scale = 0.5;
+  template <class V> V operator()(const V* x, const V* y) const {
+    using T = decltype(x[0][0] + 0);
+    const V sum = larger(x[0] + y[0], V{} + std::numeric_limits<T>::min());
+    const V d = x[0] - y[0];
+    return d * (d * reciprocal(sum));
+  }
+};
+
 struct LogDifference {  // (x - y)(log x - log y)
   static constexpr int planes = 2, rows = 4, vectors = 2;  // x, log x
   static constexpr double scale = 1;

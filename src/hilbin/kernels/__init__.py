@@ -7,14 +7,14 @@ from hilbin.kernels.base import Kernel, NotPositiveDefiniteWarning
 from hilbin.kernels.check import check_kernel
 from hilbin.kernels.chi2 import Chi2
 from hilbin.kernels.combine import Product, Sum
-from hilbin.kernels.exponential import Exponential, PValue
+from hilbin.kernels.exponential import Exponential
 from hilbin.kernels.gcs import GCS, geometric_profile
 from hilbin.kernels.hellinger import Hellinger
 from hilbin.kernels.intersection import Intersection
 from hilbin.kernels.jensen_shannon import JensenShannon
 from hilbin.kernels.linear import Linear, Polynomial
 from hilbin.kernels.psd import is_psd, repair_psd
-from hilbin.kernels.radial import Gaussian, Laplace
+from hilbin.kernels.radial import Gaussian, Laplace, PValue
 from hilbin.kernels.symmetric_kl import SymmetricKL
 from hilbin.kernels.wrap import Normalized, Power, Scaled
 

@@ -8,7 +8,7 @@ from hilbin.parallel import ranges, run
 BLOCK_BYTES = 1 << 18
 
 
-def rowwise(K: Array, change: Callable[[Array, slice], None], n_jobs: int | None) -> Array:
+def rowwise(K: Array, change: Callable[[Array, slice], object], n_jobs: int | None) -> Array:
     """Call ``change(K[rows], rows)`` for blocks of rows, and return ``K``."""
     height = max(1, BLOCK_BYTES // max(1, K.shape[1] * K.itemsize))
     per_task = max(height, K.shape[0] // 64)

@@ -23,7 +23,7 @@ import scipy.sparse as sp
 from scipy.special import beta, betainc, betaincc
 
 from hilbin._core import core
-from hilbin.kernels._arrays import Array, Matrix, row_sums
+from hilbin.kernels._arrays import Array, Matrix, apply, row_sums
 from hilbin.kernels._pairwise import csr_parts, pairwise_sum
 from hilbin.kernels.bandwidth import Rule, is_rule, sample, statistic
 from hilbin.kernels.base import Kernel, require_positive
@@ -106,7 +106,8 @@ class GCS(Kernel):
 
     def _gram(self, X: Matrix, Y: Matrix | None, n_jobs: int | None) -> sp.csr_array:
         dim = self._dimension(X, Y)
-        support = (2 * float(self.radius)) ** 2  # type: ignore[arg-type]
+        diameter = 2 * float(self.radius)  # type: ignore[arg-type]
+        support = diameter * diameter
         table = _profile_table(dim)
         Y = X if Y is None else Y
         cross, x_norms, y_norms, slack = _products(X, Y)
@@ -161,19 +162,17 @@ def _products(X: Matrix, Y: Matrix) -> tuple[Any, Array, Array, float]:
     Dense rows are centred first, which changes no distance and makes the norms, and with them the
     rounding, small.
     """
-    if not sp.issparse(X):
-        centre = X.mean(axis=0, dtype=np.float64)
-        shifted = (X - centre).astype(np.float32)
-        Y = shifted if Y is X else (Y - centre).astype(np.float32)
-        X = shifted
-    else:
-        Y = Y.astype(np.float32)
-        X = X.astype(np.float32)
+    centre = 0 if sp.issparse(X) else X.mean(axis=0, dtype=np.float64)
 
     def cross(begin: int, end: int) -> Array:
-        return np.ascontiguousarray(inner_products(X[begin:end], Y, None), dtype=np.float32)
+        with np.errstate(all="ignore"):
+            return np.ascontiguousarray(inner_products(x[begin:end], y, None))
 
-    norms = [row_sums(Z, np.square).astype(np.float32) for Z in (X, Y)]
+    # What overflows float32 counts as close, and the exact distances decide.
+    with np.errstate(all="ignore"):
+        x = apply(X, lambda v: v - centre).astype(np.float32)
+        y = x if Y is X else apply(Y, lambda v: v - centre).astype(np.float32)
+        norms = [row_sums(Z, np.square).astype(np.float32) for Z in (x, y)]
     return cross, *norms, 2 * (X.shape[1] + 16) * float(np.finfo(np.float32).eps)
 
 

@@ -1,22 +1,24 @@
-"""Kernels of a distance: Gaussian and Laplace."""
+"""Kernels of a distance: Gaussian, Laplace and the p-value of the chi-squared test."""
 
 from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
+from scipy.special import gammaincc
 
 from hilbin.kernels._arrays import Array, Matrix
 from hilbin.kernels._pairwise import Op, pairwise_sum
 from hilbin.kernels._rowwise import rowwise
 from hilbin.kernels.bandwidth import Rule, is_rule, sample, statistic
-from hilbin.kernels.base import Kernel, require_positive
+from hilbin.kernels.base import Kernel, require_positive, warn_not_psd
 
 SQUARED = Op("squared", vanishes=False)
 ABSOLUTE = Op("absolute", vanishes=False)
+CHI2_DISTANCE = Op("harmonic_difference", vanishes=False)
 
 
 class RadialKernel(Kernel):
-    """``exp(-gamma d(x, y))``; a subclass gives the distance ``d``."""
+    """``f(gamma d(x, y))``, ``f(t) = exp(-t)`` if not said otherwise; a subclass gives ``d``."""
 
     gamma: float | Rule
 
@@ -27,10 +29,14 @@ class RadialKernel(Kernel):
     def _distances(self, X: Matrix, Y: Matrix | None, n_jobs: int | None) -> Array:
         raise NotImplementedError
 
+    def _of_distance(self, t: Array) -> None:
+        """Replace ``t`` by ``f(t)``, in place."""
+        np.exp(np.negative(t, out=t), out=t)
+
     def _gram(self, X: Matrix, Y: Matrix | None, n_jobs: int | None) -> Array:
         def finish(block: Array, _: slice) -> None:
-            block *= -self.gamma  # type: ignore[operator]
-            np.exp(block, out=block)
+            block *= self.gamma
+            self._of_distance(block)
 
         return rowwise(self._distances(X, Y, n_jobs), finish, n_jobs)
 
@@ -103,3 +109,50 @@ class Laplace(RadialKernel):
         D = pairwise_sum(ABSOLUTE if self.p == 1 else SQUARED, X, Y, n_jobs)
         np.maximum(D, 0, out=D)
         return D if self.p == 1 else np.sqrt(D, out=D)
+
+
+@dataclass(frozen=True, repr=False)
+class PValue(RadialKernel):
+    r"""p-value of the chi-squared test as a kernel,
+    :math:`K(x, y) = Q(\nu / 2, \gamma\,\chi^2(x, y))`.
+
+    :math:`Q` is the regularised upper incomplete gamma function and :math:`\chi^2` the distance of
+    :class:`Chi2`. With 2 degrees of freedom it is ``Exponential(Chi2(), gamma)``, with 1 it is
+    :math:`\mathrm{erfc}\sqrt{\gamma \chi^2}`; these are positive definite, more degrees are not.
+
+    Parameters
+    ----------
+    dof : float > 0, default 1
+        Degrees of freedom :math:`\nu`.
+    gamma : float > 0, or "median", "mean", Quantile; default 1
+        A rule takes :math:`1 / \gamma` from the distances.
+
+    Examples
+    --------
+    >>> from hilbin.kernels import PValue
+    >>> PValue(dof=1, gamma=1.95).gram([[0.5, 0.5]], [[1.0, 0.0]]).round(4)
+    array([[0.2542]])
+    """
+
+    dof: float = 1.0
+    gamma: float | Rule = 1.0
+    nonnegative = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_positive(self, "dof")
+        if not self.psd:
+            warn_not_psd(
+                self, f"Q(nu/2, t) is completely monotone for nu <= 2 only, and dof is {self.dof:g}"
+            )
+
+    @property
+    def psd(self) -> bool:  # type: ignore[override]
+        """Whether ``dof <= 2``."""
+        return self.dof <= 2
+
+    def _distances(self, X: Matrix, Y: Matrix | None, n_jobs: int | None) -> Array:
+        return np.maximum(D := pairwise_sum(CHI2_DISTANCE, X, Y, n_jobs), 0, out=D)
+
+    def _of_distance(self, t: Array) -> None:
+        gammaincc(self.dof / 2, t, out=t)

@@ -1,0 +1,22 @@
+import os
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+from hypothesis import settings
+
+mpl.use("agg")
+settings.register_profile("hilbin", deadline=None, max_examples=40, derandomize=True)
+settings.load_profile("hilbin")
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+
+@pytest.fixture
+def histograms():
+    """Sparse rows that sum to 1, with duplicates and an empty row."""
+    rng = np.random.default_rng(0)
+    X = rng.gamma(0.4, size=(70, 33)) * (rng.uniform(size=(70, 33)) < 0.7)
+    X /= X.sum(axis=1, keepdims=True)
+    X[5] = X[4]
+    X[6] = 0
+    return X

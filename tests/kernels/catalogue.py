@@ -1,0 +1,68 @@
+"""One or more instances of every public kernel; the law runs on all of them."""
+
+import warnings
+
+import hilbin.kernels as hk
+from hilbin.kernels import (
+    GCS,
+    Chi2,
+    Exponential,
+    Gaussian,
+    Hellinger,
+    Intersection,
+    JensenShannon,
+    Laplace,
+    Linear,
+    Normalized,
+    NotPositiveDefiniteWarning,
+    Polynomial,
+    Power,
+    PValue,
+    SymmetricKL,
+)
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore", NotPositiveDefiniteWarning)
+    KERNELS = [
+        Intersection(),
+        Intersection(beta=0.5),
+        Chi2(),
+        JensenShannon(),
+        Hellinger(),
+        SymmetricKL(gamma=0.5, smoothing=1e-3),
+        Linear(),
+        Polynomial(degree=3, offset=0.5),
+        Gaussian(gamma=0.3),
+        Laplace(gamma=0.3),
+        Laplace(gamma=0.3, p=2),
+        GCS(radius=1.0),
+        GCS(radius=2.0, dim=64),
+        PValue(dof=1, gamma=0.5),
+        PValue(dof=2),
+        PValue(dof=5),
+        Exponential(Chi2(), gamma=0.7),
+        Exponential(JensenShannon()),
+        Exponential(Intersection()),
+        Chi2() + Linear(),
+        GCS(radius=1.0) + GCS(radius=3.0),
+        GCS(radius=1.0) + Chi2(),
+        Chi2() * Gaussian(),
+        GCS(radius=2.0) * Laplace(gamma=0.5, p=2),
+        Gaussian() * GCS(radius=2.0),
+        GCS(radius=2.0) * GCS(radius=3.0),
+        2.5 * Chi2(),
+        0.5 * GCS(radius=1.0),
+        Normalized(Chi2()),
+        Normalized(Intersection() + GCS(radius=1.0)),
+        Normalized(3 * GCS(radius=1.0)),
+        Power(Laplace(gamma=0.5), 0.25),
+        Power(GCS(radius=2.0) * Laplace(gamma=0.5, p=2), 0.25),
+        Power(Exponential(Chi2()), 0.5),
+    ]
+
+
+def public_kernels():
+    """Every class a user can make: what discovery finds, less the bases."""
+    names = (getattr(hk, name) for name in hk.__all__)
+    classes = {c for c in names if isinstance(c, type) and issubclass(c, hk.Kernel)}
+    return classes - {hk.Kernel, hk.AdditiveKernel, hk.HomogeneousKernel, hk.StationaryKernel}

@@ -1,0 +1,30 @@
+"""Every public name is documented, with an example that the doctests run."""
+
+import inspect
+
+import pytest
+
+import hilbin
+import hilbin.kernels
+import hilbin.plot
+
+NO_EXAMPLE = {
+    "Kernel",
+    "AdditiveKernel",
+    "HomogeneousKernel",
+    "StationaryKernel",
+    "NotPositiveDefiniteWarning",
+}
+PUBLIC = [getattr(hilbin.kernels, n) for n in hilbin.kernels.__all__]
+PUBLIC += [getattr(hilbin.plot, n) for n in hilbin.plot.__all__] + [hilbin.show_versions]
+
+
+@pytest.mark.parametrize("thing", PUBLIC, ids=lambda t: t.__name__)
+def test_documented(thing):
+    text = inspect.getdoc(thing)
+    assert text
+    if thing.__name__ in NO_EXAMPLE:
+        return
+    assert "Examples\n--------\n>>> " in text
+    for name in inspect.signature(thing).parameters:
+        assert name in text, f"{thing.__name__} does not say what {name} is"
