@@ -2,7 +2,6 @@
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.preprocessing import LabelBinarizer
 from sklearn.utils import check_consistent_length, column_or_1d
 
 from hilbin.kernels._arrays import Array
@@ -37,9 +36,7 @@ def kernel_alignment(K: object, y: object) -> float:
     classes = np.unique(labels)
     if classes.size < 2:
         raise ValueError(f"y has one class only, {classes[0]!r}: alignment needs two")
-    onehot = LabelBinarizer().fit_transform(labels).astype(np.float64)
-    if classes.size == 2:
-        onehot = np.hstack([1 - onehot, onehot])
+    onehot = (labels[:, None] == classes).astype(np.float64)
     onehot -= onehot.mean(axis=0)
     means = K.mean(axis=0)
     centred = K - means - means[:, None] + means.mean()
