@@ -149,6 +149,23 @@ def test_table_reads_every_cell(core, dtype):
     np.testing.assert_allclose(out, 2 * u, rtol=1e-6, atol=1e-6)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("degree", [2, 6, 10])
+def test_powers(core, degree, dtype):
+    rng = np.random.default_rng(degree)
+    coefficients = rng.standard_normal(degree + 1).astype(dtype)
+    u, r = rng.uniform(-3, 3, size=(2, 40, 7)).astype(dtype)
+    planes = [np.exp(u), np.exp(-u), r]
+    out = dense(core, f"powers{degree}", planes, planes, coefficients)
+    q = np.exp(-np.abs(u[:, None] - u[None]).astype(np.float64))
+    terms = r[:, None] * r[None] * np.polynomial.polynomial.polyval(q, coefficients)
+    np.testing.assert_allclose(
+        out, terms.sum(axis=-1), atol=20 * TOLERANCE[dtype] * np.abs(terms).sum(axis=-1).max()
+    )
+    with pytest.raises(ValueError, match="too few numbers"):
+        dense(core, f"powers{degree}", planes, planes, coefficients[:-1])
+
+
 def test_bad_arguments_are_refused(core):
     X, out = np.ones((4, 3)), np.empty((4, 4))
     packed = np.empty(16 * 3)

@@ -39,12 +39,12 @@ inline void register_tile(Op op, const T* a, const T* b, int depth, T* c, ptrdif
     Vec<T> y[N][P];
 #pragma GCC unroll 4
     for (int n = 0; n < N; ++n)
-#pragma GCC unroll 2
+#pragma GCC unroll 4
       for (int p = 0; p < P; ++p) y[n][p] = load(b + (p * N + n) * L);
 #pragma GCC unroll 8
     for (int r = 0; r < R; ++r) {
       Vec<T> x[P];
-#pragma GCC unroll 2
+#pragma GCC unroll 4
       for (int p = 0; p < P; ++p) x[p] = splat(a[p * R + r]);
 #pragma GCC unroll 4
       for (int n = 0; n < N; ++n) sum[r][n] += op(x, y[n]);
@@ -109,12 +109,12 @@ inline void sparse_row(Op op, const CsrRows<T>& rows, ptrdiff_t i, const T* pane
   for (int64_t e = rows.indptr[i]; e < rows.indptr[i + 1]; ++e) {
     const T* column = panel + ptrdiff_t(rows.indices[e]) * width * P;
     Vec<T> x[P];
-#pragma GCC unroll 2
+#pragma GCC unroll 4
     for (int p = 0; p < P; ++p) x[p] = splat(rows.plane[p][e]);
 #pragma GCC unroll 4
     for (int n = 0; n < N; ++n) {
       Vec<T> y[P];
-#pragma GCC unroll 2
+#pragma GCC unroll 4
       for (int p = 0; p < P; ++p) y[p] = load(column + (p * N + n) * L);
       if constexpr (from_zero) sum[n] += op(x, y) - op(zero, y);
       else sum[n] += op(x, y);

@@ -29,8 +29,9 @@ void require_range(ptrdiff_t begin, ptrdiff_t end, size_t size) {
   require(0 <= begin && begin <= end && end <= ptrdiff_t(size), "range out of bounds");
 }
 
-// Calls use(op) for the op of that name; `table` serves the tabulated one.
-template <class T, class Use> void with_op(const std::string& name, const Vector<const T>& table, Use use) {
+// Calls use(op) for the op of that name; `numbers` serves those made from a profile, and is null
+// where only the op's shape matters.
+template <class T, class Use> void with_op(const std::string& name, const T* numbers, Use use) {
   if (name == "minimum") return use(Minimum{});
   if (name == "harmonic") return use(Harmonic{});
   if (name == "jensen_shannon") return use(JensenShannon{});
@@ -38,7 +39,10 @@ template <class T, class Use> void with_op(const std::string& name, const Vector
   if (name == "absolute") return use(AbsoluteDifference{});
   if (name == "squared") return use(SquaredDifference{});
   if (name == "log_difference") return use(LogDifference{});
-  if (name == "table") return use(Table<T>{table.data()});
+  if (name == "powers2") return use(Powers<T, 2>(numbers));
+  if (name == "powers6") return use(Powers<T, 6>(numbers));
+  if (name == "powers10") return use(Powers<T, 10>(numbers));
+  if (name == "table") return use(Table<T>{numbers});
   throw std::invalid_argument("unknown op: " + name);
 }
 
@@ -87,13 +91,13 @@ template <class T> void define_pairwise(nb::module_& m, const char* panel_rows_n
 
   m.def(panel_rows_name, [](const std::string& op) {
     int width = 0;
-    with_op<T>(op, Values(), [&](auto o) { width = panel_rows<decltype(o), T>; });
+    with_op<T>(op, nullptr, [&](auto o) { width = panel_rows<decltype(o), T>; });
     return width;
   }, "op"_a);
 
   m.def("pack", [](const std::string& op, Planes<T> planes, Vector<T> packed, ptrdiff_t begin, ptrdiff_t end) {
     nb::gil_scoped_release release;
-    with_op<T>(op, Values(), [&](auto o) {
+    with_op<T>(op, nullptr, [&](auto o) {
       using Op = decltype(o);
       const auto rows = dense_rows<T>(planes, Op::planes);
       const size_t width = panel_rows<Op, T>, n = planes[0].shape(0);
@@ -104,34 +108,36 @@ template <class T> void define_pairwise(nb::module_& m, const char* panel_rows_n
     });
   }, "op"_a, "planes"_a, "packed"_a, "begin"_a, "end"_a);
 
-  m.def("band", [](const std::string& op, Values table, Planes<T> planes, Values packed, Matrix<T> out,
+  m.def("band", [](const std::string& op, Values numbers, Planes<T> planes, Values packed, Matrix<T> out,
                    ptrdiff_t begin, ptrdiff_t end, bool upper) {
     nb::gil_scoped_release release;
-    with_op<T>(op, table, [&](auto o) {
+    with_op<T>(op, numbers.data(), [&](auto o) {
       using Op = decltype(o);
       const auto rows = dense_rows<T>(planes, Op::planes);
       const size_t width = panel_rows<Op, T>;
+      require(numbers.shape(0) >= size_t(Op::least_numbers), "too few numbers");
       require_range(begin, end, planes[0].shape(0));
       require(out.shape(0) == planes[0].shape(0), "out has the wrong number of rows");
       require(packed.shape(0) >= (out.shape(1) + width - 1) / width * width * rows.columns * Op::planes,
               "packed is too small");
       band(o, rows, begin, end, packed.data(), out.shape(1), out.data(), out.shape(1), upper);
     });
-  }, "op"_a, "table"_a, "planes"_a, "packed"_a, "out"_a, "begin"_a, "end"_a, "upper"_a);
+  }, "op"_a, "numbers"_a, "planes"_a, "packed"_a, "out"_a, "begin"_a, "end"_a, "upper"_a);
 
-  m.def("columns", [](const std::string& op, Values table, Values zero, int n_features, ValueList x, Indices x_indices,
+  m.def("columns", [](const std::string& op, Values numbers, Values zero, int n_features, ValueList x, Indices x_indices,
                       Pointers x_indptr, ValueList y, Indices y_indices, Pointers y_indptr, bool vanishes,
                       Matrix<T> out, ptrdiff_t begin, ptrdiff_t end, bool upper) {
     nb::gil_scoped_release release;
     const CsrArgument<T> a{x, x_indices, x_indptr}, b{y, y_indices, y_indptr};
-    with_op<T>(op, table, [&](auto o) {
+    with_op<T>(op, numbers.data(), [&](auto o) {
       using Op = decltype(o);
+      require(numbers.shape(0) >= size_t(Op::least_numbers), "too few numbers");
       const auto A = a.view(zero, n_features, Op::planes), B = b.view(zero, n_features, Op::planes);
       require_range(begin, end, b.rows());
       require(out.shape(0) == a.rows() && out.shape(1) == b.rows(), "out has the wrong shape");
       columns(o, A, B, vanishes, begin, end, out.data(), out.shape(0), out.shape(1), upper);
     });
-  }, "op"_a, "table"_a, "zero"_a, "n_features"_a, "x"_a, "x_indices"_a, "x_indptr"_a, "y"_a, "y_indices"_a,
+  }, "op"_a, "numbers"_a, "zero"_a, "n_features"_a, "x"_a, "x_indices"_a, "x_indptr"_a, "y"_a, "y_indices"_a,
      "y_indptr"_a, "vanishes"_a, "out"_a, "begin"_a, "end"_a, "upper"_a);
 
   m.def("mirror", [](Matrix<T> out, ptrdiff_t begin, ptrdiff_t end) {

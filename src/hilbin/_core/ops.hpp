@@ -10,13 +10,17 @@
 
 namespace hilbin {
 
-struct Minimum {  // intersection: min(x, y)
+struct Stateless {
+  static constexpr int least_numbers = 0;  // what an op made from a profile is given
+};
+
+struct Minimum : Stateless {  // intersection: min(x, y)
   static constexpr int planes = 1, rows = 6, vectors = 2;
   static constexpr double scale = 1;
   template <class V> V operator()(const V* x, const V* y) const { return smaller(x[0], y[0]); }
 };
 
-struct Harmonic {  // chi-squared: 2 x y / (x + y)
+struct Harmonic : Stateless {  // chi-squared: 2 x y / (x + y)
   static constexpr int planes = 1, rows = 4, vectors = 2;
   static constexpr double scale = 2;
   template <class V> V operator()(const V* x, const V* y) const {
@@ -49,7 +53,7 @@ inline Vec<double> entropy(Vec<double> z) { return horner(entropy_double, z); }
 // Jensen-Shannon: (x log2((x+y)/x) + y log2((x+y)/y)) / 2. With m = min, M = max, q = m / M it is
 //   m ((1 + q) log2(1 + q) / q + |log2 x - log2 y|) / 2,
 // a sum of positive terms: no cancellation, and one polynomial instead of a logarithm.
-struct JensenShannon {
+struct JensenShannon : Stateless {
   static constexpr int planes = 2, rows = 2, vectors = 2;  // x, log2 x (any finite number at x = 0)
   static constexpr double scale = 0.5;
   template <class V> V operator()(const V* x, const V* y) const {
@@ -61,13 +65,13 @@ struct JensenShannon {
   }
 };
 
-struct AbsoluteDifference {  // |x - y|
+struct AbsoluteDifference : Stateless {  // |x - y|
   static constexpr int planes = 1, rows = 6, vectors = 2;
   static constexpr double scale = 1;
   template <class V> V operator()(const V* x, const V* y) const { return magnitude(x[0] - y[0]); }
 };
 
-struct SquaredDifference {  // (x - y)^2
+struct SquaredDifference : Stateless {  // (x - y)^2
   static constexpr int planes = 1, rows = 6, vectors = 2;
   static constexpr double scale = 1;
   template <class V> V operator()(const V* x, const V* y) const {
@@ -76,7 +80,7 @@ struct SquaredDifference {  // (x - y)^2
   }
 };
 
-struct HarmonicDifference {  // chi-squared distance: (x - y)^2 / (x + y) / 2
+struct HarmonicDifference : Stateless {  // chi-squared distance: (x - y)^2 / (x + y) / 2
   static constexpr int planes = 1, rows = 4, vectors = 2;
   static constexpr double scale = 0.5;
   template <class V> V operator()(const V* x, const V* y) const {
@@ -87,11 +91,30 @@ struct HarmonicDifference {  // chi-squared distance: (x - y)^2 / (x + y) / 2
   }
 };
 
-struct LogDifference {  // (x - y)(log x - log y)
+struct LogDifference : Stateless {  // (x - y)(log x - log y)
   static constexpr int planes = 2, rows = 4, vectors = 2;  // x, log x
   static constexpr double scale = 1;
   template <class V> V operator()(const V* x, const V* y) const {
     return (x[0] - y[0]) * (x[1] - y[1]);
+  }
+};
+
+// A profile that is a polynomial in q = exp(-rate |u(x) - u(y)|): r(x) r(y) (c_0 + c_1 q + ...).
+template <class T, int degree> struct Powers {
+  static constexpr int planes = 3, rows = 2, vectors = 2;  // exp(rate u), exp(-rate u), r
+  static constexpr double scale = 1;
+  static constexpr int least_numbers = degree + 1;
+  Vec<T> c[degree + 1] = {};
+
+  explicit Powers(const T* coefficients) {
+    for (int i = 0; coefficients && i <= degree; ++i) c[i] = splat(coefficients[i]);
+  }
+  Vec<T> operator()(const Vec<T>* x, const Vec<T>* y) const {
+    const Vec<T> q = smaller(x[0] * y[1], x[1] * y[0]);
+    Vec<T> p = c[degree];
+#pragma GCC unroll 16
+    for (int i = degree - 1; i >= 0; --i) p = p * q + c[i];
+    return (x[2] * y[2]) * p;
   }
 };
 
@@ -104,6 +127,7 @@ template <class T> struct Table {
   static constexpr double scale = 1;
   static constexpr int cell_bits = 8, shift = Simd<T>::mantissa_bits - cell_bits;
   static constexpr int coefficients = sizeof(T) == 4 ? 2 : 4;
+  static constexpr int least_numbers = coefficients;
   static constexpr ptrdiff_t first_cell = ptrdiff_t(sizeof(T) == 4 ? 127 : 1023) << cell_bits;
   using V = Vec<T>;
   using I = IntVec<T>;

@@ -5,7 +5,7 @@
 
 namespace hilbin {
 
-constexpr int max_planes = 2;
+constexpr int max_planes = 3;
 
 template <class T> struct DenseRows {
   const T* plane[max_planes];

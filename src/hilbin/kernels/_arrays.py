@@ -65,17 +65,12 @@ def apply(X: Matrix, function: Function) -> Matrix:
     return type(X)((data, X.indices, X.indptr), shape=X.shape)
 
 
-def at_zero(function: Function, dtype: npt.DTypeLike) -> float:
-    """``function(0)``."""
-    return float(function(np.zeros(1, dtype=dtype))[0])
-
-
 def row_sums(X: Matrix, function: Function) -> Array:
     """``sum_d function(x_d)`` for every row, in float64."""
     if not sp.issparse(X):
         sums: Array = function(X).sum(axis=1, dtype=np.float64)
         return sums
-    zero = at_zero(function, X.dtype)
+    zero = float(function(np.zeros(1, X.dtype))[0])
     stored = sp.csr_array(
         (function(X.data).astype(np.float64) - zero, X.indices, X.indptr), X.shape
     )

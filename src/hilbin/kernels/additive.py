@@ -5,9 +5,9 @@ weight ``r``, profile ``P``. Homogeneous kernels, ``k(ca, cb) = c^h k(a, b)``, h
 ``r = a^(h/2)``; stationary ones have ``u = a``, ``r = 1`` (Vedaldi and Zisserman, *Efficient
 Additive Kernels via Explicit Feature Maps*, 2012).
 
-From the profile alone the Gram matrix runs compiled: ``P`` is tabulated over the span of the data
-in cells that are fine near 0 and widen with the distance. A kernel may name a compiled function of
-its own (``op``), which :func:`hilbin.kernels.check_kernel` compares with the profile.
+From the profile alone the Gram matrix runs compiled: ``P`` is tabulated over the span of the data.
+A kernel may name a compiled function of its own (``op``), which
+:func:`hilbin.kernels.check_kernel` compares with the profile.
 """
 
 from typing import ClassVar
@@ -15,9 +15,9 @@ from typing import ClassVar
 import numpy as np
 import scipy.sparse as sp
 
-from hilbin._core import core
-from hilbin.kernels._arrays import Array, Function, Matrix, row_sums
+from hilbin.kernels._arrays import Array, Matrix, row_sums
 from hilbin.kernels._pairwise import Op, pairwise_sum
+from hilbin.kernels._profile import profile_op
 from hilbin.kernels.base import Kernel
 
 
@@ -46,27 +46,25 @@ class AdditiveKernel(Kernel):
         return self.op
 
     def _gram(self, X: Matrix, Y: Matrix | None, n_jobs: int | None) -> Array:
-        op = self._compiled() or self.tabulated(X, Y)
-        return pairwise_sum(op, X, Y, n_jobs)
+        return pairwise_sum(self._compiled() or self.tabulated(X, Y), X, Y, n_jobs)
 
     def _diag(self, X: Matrix) -> Array:
         at_zero = float(self.profile(np.zeros(1))[0])
         return at_zero * row_sums(X, lambda x: np.square(self.weight(x)))
 
     def tabulated(self, X: Matrix, Y: Matrix | None = None) -> Op:
-        """The op that reads the profile from a table over the span of the coordinates."""
+        """The op that computes the profile by numbers found over the span of the coordinates."""
         spans = [self._span(Z) for Z in (X, Y) if Z is not None]
         low, high = min(s[0] for s in spans), max(s[1] for s in spans)
-        scale, table = tabulate(self.profile, high - low, np.dtype(X.dtype))
         middle = (low + high) / 2
 
-        def position(x: Array) -> Array:
+        def parts(x: Array) -> tuple[Array, Array]:
+            weight = self.weight(x)
             with np.errstate(divide="ignore", invalid="ignore"):
-                u = (self.coordinate(x) - middle) * scale
-            return np.where(self.weight(x) == 0, 0, u)
+                return np.where(weight == 0, 0, self.coordinate(x) - middle), weight
 
         vanishes = bool(self.weight(np.zeros(1))[0] == 0)
-        return Op("table", (position, self.weight), vanishes, table)
+        return profile_op(self.profile, parts, high - low, X.dtype, vanishes)
 
     def _span(self, X: Matrix) -> tuple[float, float]:
         values = X.data if sp.issparse(X) else X
@@ -116,43 +114,3 @@ class StationaryKernel(AdditiveKernel):
     def weight(self, x: Array) -> Array:
         """1."""
         return np.ones_like(x)
-
-
-def tabulate(profile: Function, span: float, dtype: np.dtype) -> tuple[float, Array]:
-    """Scale of the coordinate and coefficients of the table of ``profile`` on ``[0, span]``.
-
-    With ``v = 1 + scale * t`` each octave of ``v`` has the same number of cells. A cell is a line
-    in ``v`` (float32) or a cubic in ``v - start`` (float64) through values inside it; the number
-    of octaves is the one with the least error measured between those values.
-    """
-    candidates = [_table(profile, span, octaves, dtype) for octaves in range(1, 9)]
-    error, scale, cells = min(candidates, key=lambda candidate: candidate[0])
-    if not np.isfinite(error):
-        raise ValueError(f"the profile is not finite on [0, {span:g}]")
-    return scale, cells
-
-
-def _table(
-    profile: Function, span: float, octaves: int, dtype: np.dtype
-) -> tuple[float, float, Array]:
-    # The last cell begins at 2^octaves, so that rounding at the far end stays inside the table.
-    scale = (2.0**octaves - 1) / span if span > 0 else 1.0
-    per_octave = core.table_cells_per_octave
-    steps = np.arange(octaves * per_octave + 1)
-    size = 2.0 ** (steps // per_octave) / per_octave
-    start = 2.0 ** (steps // per_octave) + (steps % per_octave) * size
-
-    degree = 1 if dtype == np.float32 else 3
-    nodes = (1 - np.cos(np.pi * (np.arange(degree + 1) + 0.5) / (degree + 1))) / 2  # Chebyshev's
-    between = np.linspace(0, 1, 2 * degree + 1)
-
-    def values(at: Array) -> Array:
-        return profile((start[:, None] + size[:, None] * at - 1) / scale).astype(np.float64)
-
-    cells = values(nodes) @ np.linalg.inv(np.vander(nodes, increasing=True)).T
-    fitted = cells @ np.vander(between, degree + 1, increasing=True).T
-    error = float(np.max(np.abs(fitted - values(between))))
-    cells /= size[:, None] ** np.arange(degree + 1)
-    if degree == 1:
-        cells[:, 0] -= cells[:, 1] * start
-    return error, scale, cells.ravel()

@@ -24,7 +24,7 @@ from scipy.special import beta, betainc, betaincc
 
 from hilbin._core import core
 from hilbin.kernels._arrays import Array, Matrix, apply, row_sums
-from hilbin.kernels._pairwise import csr_parts, pairwise_sum
+from hilbin.kernels._pairwise import csr_structure, pairwise_sum
 from hilbin.kernels.bandwidth import Rule, is_rule, sample, statistic
 from hilbin.kernels.base import Kernel, require_positive
 from hilbin.kernels.linear import inner_products
@@ -112,7 +112,7 @@ class GCS(Kernel):
         Y = X if Y is None else Y
         cross, x_norms, y_norms, slack = _products(X, Y)
         if sp.issparse(X):
-            rows = [X.shape[1], *_values_first(X), *_values_first(Y)]
+            rows = [X.shape[1], X.data, *csr_structure(X), Y.data, *csr_structure(Y)]
             fill = core.fill_csr
         else:
             rows, fill = [np.ascontiguousarray(X), np.ascontiguousarray(Y)], core.fill_dense
@@ -174,11 +174,6 @@ def _products(X: Matrix, Y: Matrix) -> tuple[Any, Array, Array, float]:
         y = x if Y is X else apply(Y, lambda v: v - centre).astype(np.float32)
         norms = [row_sums(Z, np.square).astype(np.float32) for Z in (x, y)]
     return cross, *norms, 2 * (X.shape[1] + 16) * float(np.finfo(np.float32).eps)
-
-
-def _values_first(X: Matrix) -> tuple[Array, Array, Array]:
-    values, indices, indptr = csr_parts(X)
-    return values[0], indices, indptr
 
 
 @functools.lru_cache(maxsize=8)

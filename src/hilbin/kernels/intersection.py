@@ -46,5 +46,4 @@ class Intersection(HomogeneousKernel):
         return np.exp(-self.beta / 2 * t)
 
     def _compiled(self) -> Op:
-        power = None if self.beta == 1 else lambda x: np.power(x, self.beta)
-        return Op("minimum", (power,))
+        return Op("minimum", None if self.beta == 1 else lambda x: (np.power(x, self.beta),))

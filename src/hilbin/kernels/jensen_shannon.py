@@ -9,8 +9,8 @@ from hilbin.kernels._pairwise import Op
 from hilbin.kernels.additive import HomogeneousKernel
 
 
-def _log2(x: Array) -> Array:
-    return np.log2(x, out=np.zeros_like(x), where=x > 0)
+def _with_log2(x: Array) -> tuple[Array, Array]:
+    return x, np.log2(x, out=np.zeros_like(x), where=x > 0)
 
 
 @dataclass(frozen=True, repr=False)
@@ -32,7 +32,7 @@ class JensenShannon(HomogeneousKernel):
            [0.6887, 1.    ]])
     """
 
-    op = Op("jensen_shannon", (None, _log2))
+    op = Op("jensen_shannon", _with_log2)
 
     def profile(self, t: Array) -> Array:
         """Half the sum of both sides, with ``log(1 + e^t) = t + log(1 + e^-t)``."""

@@ -48,7 +48,10 @@ class SymmetricKL(RadialKernel):
         warn_not_psd(self, "exp(-KL) fails Schoenberg's condition; JensenShannon is the sound kin")
 
     def _distances(self, X: Matrix, Y: Matrix | None, n_jobs: int | None) -> Array:
-        shift, log = (lambda x: x + self.smoothing), (lambda x: np.log(x + self.smoothing))
-        D = pairwise_sum(Op("log_difference", (shift, log), vanishes=False), X, Y, n_jobs)
+        def with_log(x: Array) -> tuple[Array, Array]:
+            smooth = x + self.smoothing
+            return smooth, np.log(smooth)
+
+        D = pairwise_sum(Op("log_difference", with_log, vanishes=False), X, Y, n_jobs)
         D *= 0.5
         return np.maximum(D, 0, out=D)
