@@ -10,6 +10,7 @@ the same as a number: 1 is a perfect match with the labels, 0 is none.
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import load_digits
+from sklearn.decomposition import PCA
 from sklearn.preprocessing import normalize
 
 from hilbin.kernels import (
@@ -39,11 +40,18 @@ kernels = {
     "Chi-squared": Chi2(),
     "Jensen-Shannon": JensenShannon(),
     "Exp-chi-squared": Exponential(Chi2(), gamma="median").resolve(X),
-    "GCS": GCS(Quantile(0.1)).resolve(X),
 }
-
-fig, axes = plt.subplots(2, 3, figsize=(10, 6.6), layout="constrained")
 grams = {name: kernel.gram(X) for name, kernel in kernels.items()}
+
+# %%
+# The GCS kernel measures the volume that two balls share. In 64 dimensions that is next to nothing
+# for any two images, so it gets the 6 directions in which the images differ most. The rule makes
+# the balls so big that three in ten pairs meet.
+reduced = PCA(6, random_state=0).fit_transform(X)
+grams["GCS"] = GCS(Quantile(0.3)).resolve(reduced).gram(reduced)
+
+# %%
+fig, axes = plt.subplots(2, 3, figsize=(10, 6.6), layout="constrained")
 for ax, (name, K) in zip(axes.flat, grams.items(), strict=True):
     kernel_matrix(K, y, ax=ax, title=name)
 plt.show()
@@ -55,6 +63,6 @@ for name in sorted(alignments, key=alignments.get, reverse=True):
     print(f"{alignments[name]:.3f}  {name}")
 
 # %%
-# The GCS kernel is exactly 0 beyond its support, so its matrix is sparse.
+# Where two balls do not meet the GCS kernel is exactly 0, so its matrix is sparse.
 K = grams["GCS"]
 print(f"{K.nnz / np.prod(K.shape):.1%} of the entries are stored")

@@ -57,6 +57,7 @@ def test_exponentials_are_found_at_any_scale(rate):
     ],
     ids=["kink", "wave", "bell", "constant"],
 )
+@pytest.mark.filterwarnings("ignore:the profile is tabulated with an error")
 def test_other_profiles_take_the_table(profile):
     assert fit_powers(profile, 1.5, np.dtype(np.float32)) is None
     scale, cells = tabulate(profile, 1.5, np.dtype(np.float32))

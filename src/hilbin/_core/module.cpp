@@ -165,6 +165,7 @@ template <class T> void define_neighbours(nb::module_& m) {
     require(x.shape(1) == y.shape(1) && y.shape(0) == cross.shape(1), "x, y and cross differ");
     require_range(first_row, first_row + cross.shape(0), x.shape(0));
     require(row_counts.shape(0) == cross.shape(0), "row_counts has the wrong length");
+    require(indices.shape(0) >= cross.size() && values.shape(0) >= cross.size(), "no room for the band");
     const DenseDistance<T> distance{x.data(), y.data(), ptrdiff_t(x.shape(1))};
     return fill<T>(c, distance, first_row, cross.shape(0), support, table.data(), table.shape(0) / 4,
                    indices.data(), values.data(), row_counts.data());
@@ -184,6 +185,7 @@ template <class T> void define_neighbours(nb::module_& m) {
     require_range(first_row, first_row + cross.shape(0), x_indptr.shape(0) - 1);
     require(y_indptr.shape(0) == cross.shape(1) + 1, "y and cross differ");
     require(row_counts.shape(0) == cross.shape(0), "row_counts has the wrong length");
+    require(indices.shape(0) >= cross.size() && values.shape(0) >= cross.size(), "no room for the band");
     return fill<T>(c, CsrDistance<T>{a, b}, first_row, cross.shape(0), support, table.data(), table.shape(0) / 4,
                    indices.data(), values.data(), row_counts.data());
   }, "cross"_a, "x_norms"_a, "y_norms"_a, "support"_a, "slack"_a, "table"_a, "n_features"_a, "x"_a, "x_indices"_a,
@@ -235,9 +237,4 @@ NB_MODULE(HILBIN_MODULE, m) {
   define_pairwise<double>(m, "panel_rows_float64");
   define_neighbours<float>(m);
   define_neighbours<double>(m);
-  m.def("count_candidates", [](Matrix<const float> cross, Vector<const float> x_norms, Vector<const float> y_norms,
-                               double support, double slack) {
-    nb::gil_scoped_release release;
-    return count(candidates(cross, x_norms, y_norms, support, slack), ptrdiff_t(cross.shape(0)));
-  }, "cross"_a, "x_norms"_a, "y_norms"_a, "support"_a, "slack"_a);
 }

@@ -3,6 +3,7 @@
 #pragma once
 #include <algorithm>
 #include <cmath>
+#include <vector>
 
 #include "rows.hpp"
 
@@ -57,34 +58,30 @@ struct Candidates {
   }
 };
 
-inline int64_t count(const Candidates& c, ptrdiff_t n_rows) {
-  int64_t total = 0;
-  for (ptrdiff_t i = 0; i < n_rows; ++i) {
-    int32_t in_row = 0;
-    for (ptrdiff_t j = 0; j < c.n_columns; ++j) in_row += c.near(i, j);
-    total += in_row;
-  }
-  return total;
-}
-
-// Fills one band of CSR rows and returns how many entries it has. `table` holds, for each of n_cells
-// equal cells of u = distance / support in [0, 1], the four coefficients of a cubic in u - start.
+// Fills one band of CSR rows and returns how many entries it has; indices and values have room for
+// all of the band. `table` holds, for each of n_cells equal cells of u = distance / support in
+// [0, 1], the four coefficients of a cubic in u - start.
 template <class T, class Distance>
 int64_t fill(const Candidates& c, const Distance& distance, ptrdiff_t first_row, ptrdiff_t n_rows,
              double support, const double* table, ptrdiff_t n_cells, int32_t* indices, T* values,
              int64_t* row_counts) {
   int64_t filled = 0;
+  std::vector<int32_t> near(c.n_columns + 1);
   for (ptrdiff_t i = 0; i < n_rows; ++i) {
+    ptrdiff_t n_near = 0;
+    for (ptrdiff_t j = 0; j < c.n_columns; ++j) {  // no branch to predict
+      near[n_near] = int32_t(j);
+      n_near += c.near(i, j);
+    }
     const int64_t start = filled;
-    for (ptrdiff_t j = 0; j < c.n_columns; ++j) {
-      if (!c.near(i, j)) continue;
-      const double d2 = distance(first_row + i, j);
+    for (ptrdiff_t k = 0; k < n_near; ++k) {
+      const double d2 = distance(first_row + i, near[k]);
       if (!(d2 < support)) continue;
-      const double u = std::sqrt(d2 / support), position = u * double(n_cells);
+      const double position = std::sqrt(d2 / support) * double(n_cells);
       const ptrdiff_t cell = std::min(ptrdiff_t(position), n_cells - 1);
       const double h = (position - double(cell)) / double(n_cells);
       const double* p = table + 4 * cell;
-      indices[filled] = int32_t(j);
+      indices[filled] = near[k];
       // The cubic may dip below 0 by its rounding where the kernel has all but vanished.
       values[filled++] = T(std::max(0.0, p[0] + h * (p[1] + h * (p[2] + h * p[3]))));
     }

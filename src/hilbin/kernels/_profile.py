@@ -7,6 +7,7 @@ a table: with ``v = 1 + scale * t`` every octave of ``v`` has the same number of
 cells are fine near 0 and widen with the distance.
 """
 
+import warnings
 from collections.abc import Callable
 
 import numpy as np
@@ -18,6 +19,8 @@ from hilbin.kernels._arrays import Array, Function
 from hilbin.kernels._pairwise import Op
 
 DEGREES = (2, 6, 10)  # of the polynomials that are compiled
+MOST_OCTAVES = 14
+TINY = np.finfo(np.float64).tiny
 TOLERANCE = {"float32": 1e-6, "float64": 1e-12}  # of a polynomial; a table's error is like it
 
 
@@ -74,12 +77,20 @@ def tabulate(profile: Function, span: float, dtype: np.dtype) -> tuple[float, Ar
     """Scale of the coordinate and coefficients of the cells on ``[0, span]``.
 
     A cell is a line in ``v`` (float32) or a cubic in ``v - start`` (float64) through values inside
-    it; the number of octaves is the one with the least error measured between those values.
+    it; the number of octaves is the one with the least error measured between those values. A
+    profile with a kink, or very narrow for the span, warns of the error that is left.
     """
-    candidates = [_table(profile, span, octaves, dtype) for octaves in range(1, 9)]
+    candidates = [_table(profile, span, octaves, dtype) for octaves in range(1, MOST_OCTAVES + 1)]
     error, scale, cells = min(candidates, key=lambda candidate: candidate[0])
     if not np.isfinite(error):
         raise ValueError(f"the profile is not finite on [0, {span:g}]")
+    if error > 10 * TOLERANCE[dtype.name]:
+        warnings.warn(
+            f"the profile is tabulated with an error of {error:.1e} on [0, {span:g}]: it has a "
+            "kink or is narrow there; a compiled op of its own would be exact",
+            UserWarning,
+            stacklevel=2,
+        )
     return scale, cells
 
 
@@ -102,7 +113,8 @@ def _table(
 
     cells = values(nodes) @ np.linalg.inv(np.vander(nodes, increasing=True)).T
     fitted = cells @ np.vander(between, degree + 1, increasing=True).T
-    error = float(np.max(np.abs(fitted - values(between))))
+    exact = values(between)
+    error = float(np.max(np.abs(fitted - exact)) / max(np.max(np.abs(exact)), TINY))
     cells /= size[:, None] ** np.arange(degree + 1)
     if degree == 1:
         cells[:, 0] -= cells[:, 1] * start

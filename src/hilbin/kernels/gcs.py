@@ -33,6 +33,7 @@ from hilbin.parallel import ranges, stream
 
 TABLE_CELLS = 8192  # cubic: absolute error below 1e-14 for n = 64, 1e-11 for n = 4096
 BAND_ENTRIES = 1 << 22
+SAMPLE = 100  # rows counted to guess the size of the matrix
 
 
 def geometric_profile(u: Array, dim: float) -> Array:
@@ -61,8 +62,12 @@ class GCS(Kernel):
     r"""Geometric compactly supported kernel, :math:`K(x, y) = \kappa_n(\|x - y\| / (2r))`.
 
     The share of the volume that two balls of radius :math:`r` around ``x`` and ``y`` have in
-    common (see the formula in :mod:`hilbin.kernels.gcs`). Exactly 0 from the distance :math:`2r`
-    on: Gram matrices are CSR.
+    common, :math:`\kappa_n(u) = I_{1 - u^2}(\tfrac{n + 1}{2}, \tfrac12)`. Exactly 0 from the
+    distance :math:`2r` on: Gram matrices are CSR.
+
+    The kernel falls off over a length of about :math:`2r / \sqrt n`, well inside its support when
+    there are many columns: a radius that makes most entries 0 then makes the others tiny, and the
+    matrix close to the identity. Sparse matrices that still learn need few dimensions.
 
     Parameters
     ----------
@@ -119,15 +124,15 @@ class GCS(Kernel):
 
         def band(begin: int, end: int) -> tuple[Array, Array, Array]:
             near = (cross(begin, end), x_norms[begin:end], y_norms, support, slack)
-            size = core.count_candidates(*near)
-            indices, values = np.empty(size, np.int32), np.empty(size, X.dtype)
+            room = (end - begin) * Y.shape[0]
+            indices, values = np.empty(room, np.int32), np.empty(room, X.dtype)
             counts = np.empty(end - begin, np.int64)
             filled = fill(*near, table, *rows, begin, indices, values, counts)
             return indices[:filled], values[:filled], counts
 
         height = max(1, BAND_ENTRIES // max(1, Y.shape[0]))
-        shape = (X.shape[0], Y.shape[0])
-        return _stack(stream(band, ranges(X.shape[0], height), n_jobs), shape, X.dtype)
+        bands = stream(band, ranges(X.shape[0], height), n_jobs)
+        return _stack(bands, (X.shape[0], Y.shape[0]), X.dtype, _expected_entries(X, Y, support))
 
     def _diag(self, X: Matrix) -> Array:
         self._dimension(X, None)
@@ -190,20 +195,25 @@ def _profile_table(dim: float) -> Array:
     return pieces.ravel()
 
 
-def _stack(bands: Any, shape: tuple[int, int], dtype: Any) -> sp.csr_array:
-    """Bands of CSR rows as one matrix, in arrays that grow in place."""
+def _expected_entries(X: Matrix, Y: Matrix, support: float) -> int:
+    """Entries closer than the support, counted on a few rows."""
+    few = X[:: max(1, X.shape[0] // SAMPLE)]
+    near = np.count_nonzero(pairwise_sum(SQUARED, few, Y, None) < support)
+    return int(near / few.shape[0] * X.shape[0])
+
+
+def _stack(bands: Any, shape: tuple[int, int], dtype: Any, expected: int) -> sp.csr_array:
+    """Bands of CSR rows as one matrix, written once: the pages not yet written take no memory."""
     indptr = np.zeros(shape[0] + 1, dtype=np.int64)
-    indices, values = np.empty(0, np.int32), np.empty(0, dtype)
+    indices, values = (np.empty(int(1.1 * expected), dtype=d) for d in (np.int32, dtype))
     row = used = 0
     for band_indices, band_values, counts in bands:
         need = used + band_indices.size
         if need > indices.size:
-            # Growing by realloc: what is not yet written takes no memory.
             for array in (indices, values):
-                array.resize(max(need, int(1.3 * need)), refcheck=False)
+                array.resize(int(1.2 * need), refcheck=False)
         indices[used:need], values[used:need] = band_indices, band_values
-        np.cumsum(counts, out=indptr[row + 1 : row + 1 + counts.size])
-        indptr[row + 1 : row + 1 + counts.size] += used
+        indptr[row + 1 : row + 1 + counts.size] = used + np.cumsum(counts)
         row, used = row + counts.size, need
     for array in (indices, values):
         array.resize(used, refcheck=False)

@@ -1,0 +1,157 @@
+"""What every benchmark shares: fair timing, claims, and a record of both.
+
+Contenders run in turn, round after round, so that a busy moment of the machine hits all of them.
+Claims are ratios of times from one run; an absolute time says little about another machine.
+"""
+
+import argparse
+import json
+import operator
+import os
+import platform
+import statistics
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from threadpoolctl import threadpool_limits
+
+from hilbin._core import core
+
+RESULTS = Path(__file__).parent / "results"
+RELATIONS = {">=": operator.ge, "<=": operator.le}
+LOAD_BEFORE = os.getloadavg()
+
+
+class Timing(NamedTuple):
+    """Wall seconds of one contender over all rounds."""
+
+    best: float
+    median: float
+
+    def scaled(self, factor: float) -> "Timing":
+        """The time of ``factor`` times the work."""
+        return Timing(self.best * factor, self.median * factor)
+
+
+def compare(contenders: dict[str, Callable[[], object]], repeats: int) -> dict[str, Timing]:
+    """Time each contender ``repeats`` times, in turn, after one warm-up of each."""
+    for contender in contenders.values():
+        contender()
+    seconds: dict[str, list[float]] = {name: [] for name in contenders}
+    for _ in range(repeats):
+        for name, contender in contenders.items():
+            begin = time.perf_counter()
+            contender()
+            seconds[name].append(time.perf_counter() - begin)
+    return {name: Timing(min(s), statistics.median(s)) for name, s in seconds.items()}
+
+
+@contextmanager
+def threads(count: int) -> Iterator[int]:
+    """Hold BLAS and OpenMP to ``count`` threads; yields the ``n_jobs`` that is fair to them."""
+    with threadpool_limits(limits=count):
+        yield count
+
+
+def claim(
+    what: str,
+    measured: float,
+    required: float,
+    relation: str = ">=",
+    *,
+    against: str = "",
+    unit: str = "×",
+    headline: bool = False,
+) -> dict[str, Any]:
+    """A statement that holds or not; a ``headline`` also appears in the README of the package."""
+    return {
+        "what": what,
+        "against": against,
+        "measured": float(measured),
+        "required": float(required),
+        "relation": relation,
+        "unit": unit,
+        "holds": bool(RELATIONS[relation](measured, required)),
+        "headline": headline,
+    }
+
+
+def record(
+    name: str,
+    figures: dict[str, Any],
+    claims: list[dict[str, Any]],
+    *,
+    title: str,
+    text: str = "",
+    plots: list[dict[str, Any]] | None = None,
+    quick: bool = False,
+) -> None:
+    """Print the claims and, unless ``quick``, write ``results/<name>.json``.
+
+    ``figures`` holds numbers, or tables as dictionaries of rows; ``plots`` are what
+    :mod:`render` draws.
+    """
+    for c in claims:
+        verdict = "holds" if c["holds"] else "FAILS"
+        what = f"{c['what']} against {c['against']}" if c["against"] else c["what"]
+        print(f"{verdict}  {c['measured']:8.4g} {c['relation']} {c['required']:g}  {what}")
+    if quick:
+        print("quick run: nothing recorded, and too small for the claims to hold")
+        return
+    result = {
+        "name": name,
+        "title": title,
+        "text": text,
+        "claims": claims,
+        "figures": figures,
+        "plots": plots or [],
+        "machine": machine(),
+        "versions": versions(),
+    }
+    RESULTS.mkdir(exist_ok=True)
+    path = RESULTS / f"{name}.json"
+    unfinished = path.with_suffix(".tmp")
+    unfinished.write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    os.replace(unfinished, path)
+
+
+def machine() -> dict[str, Any]:
+    """The processor, the instruction level the core runs at, and how busy it was (1, 5, 15 min)."""
+    return {
+        "cpu": _cpu(),
+        "cores": os.cpu_count(),
+        "level": core.level,
+        "load_before": [round(x, 2) for x in LOAD_BEFORE],
+        "load_after": [round(x, 2) for x in os.getloadavg()],
+    }
+
+
+def versions() -> dict[str, str]:
+    """Versions of what was measured."""
+    packages = ("numpy", "scipy", "scikit-learn", "hilbin")
+    return {
+        "python": platform.python_version(),
+        **{package: version(package) for package in packages},
+        "compiler": core.compiler,
+    }
+
+
+def _cpu() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        lines = []
+    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor()
+
+
+def parser(description: str | None) -> argparse.ArgumentParser:
+    """The arguments every benchmark takes."""
+    made = argparse.ArgumentParser(description=description)
+    made.add_argument("--quick", action="store_true", help="small sizes; results are not recorded")
+    made.add_argument("--data", type=Path, help="folder of data sets, for benchmarks that use them")
+    return made

@@ -1,0 +1,190 @@
+"""Results as a page with plots, and as the table in the README of the package.
+
+Everything comes from ``results/*.json``: a new benchmark needs no change here.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import harness
+import matplotlib
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt
+
+README = Path(__file__).parents[1] / "README.md"
+BEGIN, END = "<!-- bench:begin -->", "<!-- bench:end -->"
+COLOURS = ("#2b6cb0", "#a9c8e8", "#dd8452")
+INK = "#333333"
+INTRODUCTION = """\
+# Benchmarks
+
+Made by `make bench`. Claims are ratios measured within one run, except those of the installation.\
+"""
+LONGEST_TABLE = 15  # rows; longer ones are folded
+
+
+def number(value: Any) -> str:
+    """Three significant digits, or the text itself."""
+    if value is None:
+        return ""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return str(value)
+    if isinstance(value, int) or abs(value) >= 1000:
+        return f"{value:.0f}"
+    return f"{value:#.3g}".rstrip(".")
+
+
+def table(head: list[str], rows: list[list[str]], names: int = 1) -> str:
+    """A Markdown table: columns of names to the left, of numbers to the right."""
+    align = ["---"] * names + ["---:"] * (len(head) - names)
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in [head, align, *rows])
+
+
+def claim_row(claim: dict[str, Any]) -> list[str]:
+    """What, against what, measured, required."""
+    sign = {">=": "≥", "<=": "≤"}[claim["relation"]]
+    unit = claim["unit"]
+    return [
+        claim["what"],
+        claim["against"],
+        f"{number(claim['measured'])}{unit}",
+        f"{sign} {claim['required']:g}{unit}",
+    ]
+
+
+def claims_table(claims: list[dict[str, Any]]) -> str:
+    """All claims of one benchmark."""
+    rows = [[*claim_row(c), "yes" if c["holds"] else "**no**"] for c in claims]
+    return table(["what", "against", "measured", "required", "holds"], rows, names=2)
+
+
+def figures_text(figures: dict[str, Any]) -> str:
+    """Numbers as one line, dictionaries as tables under their names."""
+    single = {k: v for k, v in figures.items() if not isinstance(v, dict)}
+    parts = [", ".join(f"{k.replace('_', ' ')} {number(v)}" for k, v in single.items())]
+    for name, content in figures.items():
+        if isinstance(content, dict):
+            shown = figure_table(content)
+            if len(content) > LONGEST_TABLE:
+                parts.append(f"<details><summary>{name}</summary>\n\n{shown}\n\n</details>")
+            else:
+                parts.append(f"**{name}**\n\n{shown}")
+    return "\n\n".join(part for part in parts if part)
+
+
+def figure_table(content: dict[str, Any]) -> str:
+    """A dictionary of numbers, or of rows with named columns."""
+    if not all(isinstance(row, dict) for row in content.values()):
+        return table(["", ""], [[name, number(value)] for name, value in content.items()])
+    columns = list(dict.fromkeys(c for row in content.values() for c in row))
+    rows = [[name, *(number(row.get(c)) for c in columns)] for name, row in content.items()]
+    return table(["", *columns], rows)
+
+
+def machine_text(result: dict[str, Any]) -> str:
+    """Where and with what it was measured."""
+    m = result["machine"]
+    load = " → ".join(f"{m[key][0]:.2f}" for key in ("load_before", "load_after"))
+    versions = ", ".join(f"{name} {value}" for name, value in result["versions"].items())
+    return f"{m['cpu']}, {m['cores']} cores, core `{m['level']}`, load {load}. {versions}."
+
+
+def section(result: dict[str, Any]) -> str:
+    """One benchmark."""
+    images = [f"![{p['title']}]({p['name']}.png)" for p in result["plots"]]
+    parts = [
+        f"## {result['title']}",
+        result["text"],
+        claims_table(result["claims"]),
+        *images,
+        "### Figures",
+        figures_text(result["figures"]),
+        machine_text(result),
+    ]
+    return "\n\n".join(part for part in parts if part)
+
+
+def draw(plot: dict[str, Any], path: Path) -> None:
+    """Horizontal bars, one group per label, with what is required as ticks."""
+    series, labels = plot["series"], plot["labels"]
+    start = 1 if plot.get("log") else 0  # a ratio of 1 is no bar
+    required = plot.get("required") or [None] * len(labels)
+    height = 0.8 / len(series)
+    figure, axes = plt.subplots(figsize=(7.2, 1.3 + len(labels) * max(0.42, 0.24 * len(series))))
+    for s, (name, values) in enumerate(series.items()):
+        at = [i + (s - (len(series) - 1) / 2) * height for i in range(len(labels))]
+        lengths = [v - start for v in values]
+        axes.barh(at, lengths, 0.9 * height, left=start, color=COLOURS[s], label=name)
+        for y, v, r in zip(at, values, required, strict=True):
+            missed = r is not None and v < r  # then the tick stands where the number would
+            look = {"ha": "right", "color": "white"} if missed else {"color": INK}
+            text = f" {number(v)}{plot.get('unit', '')} "
+            axes.text(v if missed else max(v, start), y, text, va="center", fontsize=8, **look)
+    ticks = [(r, i) for i, r in enumerate(required) if r is not None]
+    if ticks:
+        style = {"color": COLOURS[2], "markersize": 16, "markeredgewidth": 2}
+        axes.plot(*zip(*ticks, strict=True), "|", label="required", **style)
+    for label, x in plot.get("lines", {}).items():
+        axes.axvline(x, color=COLOURS[2], linewidth=1.2, label=label)
+    finish(figure, axes, plot)
+    figure.savefig(path, dpi=110, metadata={"Software": None})
+    plt.close(figure)
+
+
+def finish(figure: Any, axes: Any, plot: dict[str, Any]) -> None:
+    """Scale, labels and legend."""
+    values = [v for values in plot["series"].values() for v in values]
+    values += [v for v in plot.get("required", []) if v] + list(plot.get("lines", {}).values())
+    axes.set_yticks(range(len(plot["labels"])), plot["labels"])
+    axes.invert_yaxis()
+    axes.set_xlabel(plot["axis"], fontsize=9, color=INK)
+    axes.set_title(plot["title"], fontsize=10, loc="left", color=INK)
+    if plot.get("log"):
+        axes.set_xscale("log")
+        axes.set_xlim(min(1, *values) * 0.9, max(values) * 1.6)
+        ticks = [t for t in (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
+                 if axes.get_xlim()[0] <= t <= axes.get_xlim()[1]]  # fmt: skip
+        axes.set_xticks(ticks, [f"{t:g}" for t in ticks])
+        axes.set_xticks([], minor=True)
+        axes.axvline(1, color=INK, linewidth=0.8)
+    else:
+        axes.set_xlim(0, 1.15 * max(values))
+    axes.tick_params(axis="both", length=0, labelsize=8, colors=INK)
+    axes.grid(axis="x", color="#e5e5e5", linewidth=0.8)
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right", "left", "bottom"]].set_visible(False)
+    if len(axes.get_legend_handles_labels()[1]) > 1:
+        figure.legend(loc="outside lower center", ncols=4, fontsize=8, frameon=False)
+
+
+def update_readme(path: Path, results: list[dict[str, Any]]) -> None:
+    """Put the headline claims between the marks, if the marks are there."""
+    text = path.read_text(encoding="utf-8") if path.exists() else ""
+    if BEGIN not in text or END not in text:
+        return
+    rows = [claim_row(c) for r in results for c in r["claims"] if c["headline"]]
+    before, rest = text.split(BEGIN, 1)
+    after = rest.split(END, 1)[1]
+    shown = table(["what", "against", "measured", "required"], rows, names=2)
+    path.write_text(f"{before}{BEGIN}\n{shown}\n{END}{after}", encoding="utf-8")
+
+
+def main() -> None:
+    """Write the page, the plots and the table."""
+    paths = sorted(harness.RESULTS.glob("*.json"))
+    results = [json.loads(path.read_text(encoding="utf-8")) for path in paths]
+    if not results:
+        raise SystemExit(f"no results in {harness.RESULTS}: run the benchmarks first")
+    with plt.rc_context({"figure.constrained_layout.use": True}):
+        for result in results:
+            for plot in result["plots"]:
+                draw(plot, harness.RESULTS / f"{plot['name']}.png")
+    page = "\n\n".join([INTRODUCTION, *(section(result) for result in results)]) + "\n"
+    (harness.RESULTS / "README.md").write_text(page, encoding="utf-8")
+    update_readme(README, results)
+
+
+if __name__ == "__main__":
+    main()

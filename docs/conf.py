@@ -1,0 +1,56 @@
+"""Sphinx builds the site from this file: ``make docs``."""
+
+from importlib.metadata import version as installed_version
+
+from sphinx_gallery.sorting import ExplicitOrder
+
+project = "hilbin"
+author = "The hilbin developers"
+copyright = "The hilbin developers"
+release = installed_version("hilbin")
+version = release
+
+extensions = [
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.doctest",
+    "sphinx.ext.mathjax",
+    "numpydoc",
+    "sphinx_gallery.gen_gallery",
+]
+templates_path = ["_templates"]
+exclude_patterns = ["_build", "_templates"]
+
+# API pages: one per name, types as the docstrings give them.
+autosummary_generate = True
+autodoc_typehints = "none"
+autodoc_member_order = "bysource"
+numpydoc_show_class_members = False
+
+# Code blocks with prompts run by `sphinx-build -b doctest docs docs/_build/doctest`.
+doctest_global_setup = "import numpy as np"
+
+sphinx_gallery_conf = {
+    "examples_dirs": "../examples/gallery",
+    "gallery_dirs": "gallery",
+    "within_subsection_order": ExplicitOrder(["plot_kernel_matrices.py", "plot_own_kernel.py"]),
+    "doc_module": ("hilbin",),
+    "reference_url": {"hilbin": None},
+    "backreferences_dir": "gallery/backreferences",
+    "download_all_examples": False,
+    "show_signature": False,
+    "plot_gallery": True,
+    "abort_on_example_error": True,
+}
+
+html_theme = "pydata_sphinx_theme"
+html_title = f"hilbin {release}"
+html_copy_source = False
+html_show_sourcelink = False
+html_theme_options = {
+    "show_toc_level": 2,
+    "navigation_with_keys": False,
+    "footer_start": ["copyright"],
+    "footer_end": [],
+}
+html_sidebars = {"index": [], "architecture": [], "kernels": [], "add_a_kernel": []}
