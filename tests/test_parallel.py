@@ -43,7 +43,8 @@ def test_threads_are_used_and_blas_is_held():
         names.add(threading.current_thread().name)
         sizes.extend(blas_sizes())
 
-    run(task, ranges(4, 2), 2)
+    for _ in stream(task, ranges(4, 2), 2, calls_blas=True):
+        pass
     assert len(names) == 2
     assert set(sizes) <= {1}
 

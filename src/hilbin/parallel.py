@@ -1,17 +1,21 @@
 """The one place that knows threads.
 
 Work is cut into ranges of rows; each range is a call into the compiled core, which releases the
-GIL, so joblib's threading backend runs them side by side. ``n_jobs`` follows joblib: ``None`` is 1
-unless a ``joblib.parallel_config`` says otherwise, -1 is all processors. While several ranges run
-at once BLAS is held to one thread each, so that threads are never multiplied.
+GIL, so a pool of threads runs them side by side. ``n_jobs`` follows joblib: ``None`` is 1 unless a
+``joblib.parallel_config`` says otherwise, -1 is all processors. The pool is Python's own: joblib's
+takes tens of milliseconds to start and stop, as long as a small Gram matrix. The core calls no
+BLAS; a task that does says so, and BLAS is held to one thread while several run, so that threads
+are never multiplied.
 """
 
 import functools
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, TypeVar
 
-from joblib import Parallel, delayed, effective_n_jobs
+from joblib import effective_n_jobs
 from threadpoolctl import ThreadpoolController
 
 Result = TypeVar("Result")
@@ -37,7 +41,11 @@ def run(task: Callable[[int, int], object], parts: Sequence[Range], n_jobs: int 
 
 
 def stream(
-    task: Callable[[int, int], Result], parts: Sequence[Range], n_jobs: int | None
+    task: Callable[[int, int], Result],
+    parts: Sequence[Range],
+    n_jobs: int | None,
+    *,
+    calls_blas: bool = False,
 ) -> Iterator[Result]:
     """Yield ``task(begin, end)`` of every range in order; few results are held at a time."""
     jobs = min(effective_n_jobs(n_jobs), len(parts))
@@ -45,11 +53,18 @@ def stream(
         for part in parts:
             yield task(*part)
         return
-    with blas_threads(1):
-        pool = Parallel(
-            n_jobs=jobs, backend="threading", return_as="generator", pre_dispatch=2 * jobs
-        )
-        yield from pool(delayed(task)(*part) for part in parts)
+    pool = ThreadPoolExecutor(jobs)
+    pending: deque[Future[Result]] = deque()
+    try:
+        with blas_threads(1 if calls_blas else None):
+            for part in parts:
+                pending.append(pool.submit(task, *part))
+                if len(pending) > 2 * jobs:
+                    yield pending.popleft().result()
+            while pending:
+                yield pending.popleft().result()
+    finally:  # after an error or an interrupt, what has not begun never does
+        pool.shutdown(cancel_futures=True)
 
 
 def blas_threads(n_jobs: int | None) -> AbstractContextManager[Any]:

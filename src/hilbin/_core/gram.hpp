@@ -60,7 +60,8 @@ inline void register_tile(Op op, const T* a, const T* b, int depth, T* c, ptrdif
     }
 }
 
-// Rows [begin, end) of C from dense rows. With `upper`, entries left of the diagonal may be skipped.
+// Rows [begin, end) of C from dense rows. With `upper`, and begin a multiple of panel_rows, columns
+// left of begin are not written, and entries left of the diagonal may be skipped.
 template <class Op, class T>
 void band(const Op& op, const DenseRows<T>& rows, ptrdiff_t begin, ptrdiff_t end, const T* packed,
           ptrdiff_t n_columns, T* C, ptrdiff_t stride, bool upper) {

@@ -11,7 +11,8 @@ from hilbin._core import core
 from hilbin.kernels._arrays import Array, Matrix
 from hilbin.parallel import ranges, run
 
-ROWS_PER_TASK = 192  # two row blocks of the core: fine enough to balance the triangle over threads
+ROWS_PER_TASK = 96  # one row block of the core, and a multiple of every panel's rows
+ROWS_PER_PACKING = 8192  # packing fewer takes less time than starting threads
 
 
 @dataclass(frozen=True)
@@ -46,13 +47,18 @@ def pairwise_sum(op: Op, X: Matrix, Y: Matrix | None, n_jobs: int | None) -> Arr
 
     width = getattr(core, f"panel_rows_{X.dtype.name}")(op.name)
     packed = np.empty(-(-n_columns // width) * width * n_features * len(y), dtype=X.dtype)
-    run(lambda b, e: core.pack(op.name, y, packed, b, e), ranges(n_columns, 32 * width), n_jobs)
-    run(
-        lambda b, e: core.band(op.name, numbers, x, packed, out, b, e, Y is None),
-        ranges(X.shape[0], ROWS_PER_TASK),
-        n_jobs,
-    )
-    return _mirrored(out, n_jobs) if Y is None else out
+
+    def pack(begin: int, end: int) -> None:
+        core.pack(op.name, y, packed, begin, end)
+
+    def band(begin: int, end: int) -> None:
+        core.band(op.name, numbers, x, packed, out, begin, end, Y is None)
+        if Y is None:  # what lies left of these rows is written by the bands above
+            core.mirror(out, begin, end)
+
+    run(pack, ranges(n_columns, ROWS_PER_PACKING), n_jobs)
+    run(band, ranges(X.shape[0], ROWS_PER_TASK), n_jobs)
+    return out
 
 
 def _sparse_sum(op: Op, X: Matrix, Y: Matrix | None, n_jobs: int | None) -> Array:
@@ -72,15 +78,13 @@ def _sparse_sum(op: Op, X: Matrix, Y: Matrix | None, n_jobs: int | None) -> Arra
         )
 
     # Late columns of the triangle cost most: they go first, so that no thread is left with them.
-    run(task, ranges(n_columns, ROWS_PER_TASK)[::-1], n_jobs)
-    return (_mirrored(out, n_jobs) if Y is None else out).astype(dtype, copy=False)
+    parts = ranges(n_columns, ROWS_PER_TASK)
+    run(task, parts[::-1], n_jobs)
+    if Y is None:
+        run(lambda begin, end: core.mirror(out, begin, end), parts, n_jobs)
+    return out.astype(dtype, copy=False)
 
 
 def csr_structure(X: Matrix) -> tuple[Array, Array]:
     """Column indices and row pointers, as the core takes them."""
     return X.indices.astype(np.int32, copy=False), X.indptr.astype(np.int64, copy=False)
-
-
-def _mirrored(out: Array, n_jobs: int | None) -> Array:
-    run(lambda b, e: core.mirror(out, b, e), ranges(out.shape[0], ROWS_PER_TASK), n_jobs)
-    return out

@@ -32,7 +32,7 @@ from hilbin.kernels.radial import SQUARED
 from hilbin.parallel import ranges, stream
 
 TABLE_CELLS = 8192  # cubic: absolute error below 1e-14 for n = 64, 1e-11 for n = 4096
-BAND_ENTRIES = 1 << 22
+BAND_ENTRIES = 1 << 21
 SAMPLE = 100  # rows counted to guess the size of the matrix
 
 
@@ -131,7 +131,7 @@ class GCS(Kernel):
             return indices[:filled], values[:filled], counts
 
         height = max(1, BAND_ENTRIES // max(1, Y.shape[0]))
-        bands = stream(band, ranges(X.shape[0], height), n_jobs)
+        bands = stream(band, ranges(X.shape[0], height), n_jobs, calls_blas=True)
         return _stack(bands, (X.shape[0], Y.shape[0]), X.dtype, _expected_entries(X, Y, support))
 
     def _diag(self, X: Matrix) -> Array:

@@ -9,8 +9,11 @@ from hilbin.kernels._pairwise import Op
 from hilbin.kernels.additive import HomogeneousKernel
 
 
-def _with_log2(x: Array) -> tuple[Array, Array]:
-    return x, np.log2(x, out=np.zeros_like(x), where=x > 0)
+def _planes(x: Array) -> tuple[Array, Array, Array]:
+    """``x``, ``1 / x`` and ``log2 x``, the last two 0 where there is nothing."""
+    some = x >= np.finfo(x.dtype).tiny
+    reciprocal = np.divide(1, x, out=np.zeros_like(x), where=some)
+    return x, reciprocal, np.log2(x, out=np.zeros_like(x), where=some)
 
 
 @dataclass(frozen=True, repr=False)
@@ -32,7 +35,7 @@ class JensenShannon(HomogeneousKernel):
            [0.6887, 1.    ]])
     """
 
-    op = Op("jensen_shannon", _with_log2)
+    op = Op("jensen_shannon", _planes)
 
     def profile(self, t: Array) -> Array:
         """Half the sum of both sides, with ``log(1 + e^t) = t + log(1 + e^-t)``."""
