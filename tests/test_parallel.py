@@ -1,4 +1,5 @@
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -56,12 +57,24 @@ def test_blas_threads_are_restored():
     assert blas_sizes() == before
 
 
-def test_an_error_in_a_thread_reaches_the_caller():
-    def task(begin, end):
-        raise RuntimeError("inside")
+@pytest.mark.parametrize("n_jobs", [1, 2])
+@pytest.mark.parametrize("error", [IndexError, KeyboardInterrupt])
+def test_an_error_reaches_the_caller_and_ends_the_work(n_jobs, error):
+    begun = []
 
-    with pytest.raises(RuntimeError, match="inside"):
-        run(task, ranges(4, 1), 2)
+    def task(begin, end):
+        begun.append(begin)
+        if begin == 5:
+            raise error("inside")
+        time.sleep(0.001)
+
+    with pytest.raises(error, match="inside"):
+        run(task, ranges(1000, 1), n_jobs)
+    assert len(begun) < 1000
+    begun.clear()
+    with pytest.raises(error, match="inside"):
+        list(stream(task, ranges(1000, 1), n_jobs))
+    assert len(begun) < 1000
 
 
 @pytest.mark.parametrize("kernel", [Chi2(), Linear()])

@@ -35,9 +35,31 @@ def ranges(n: int, size: int) -> list[Range]:
 
 
 def run(task: Callable[[int, int], object], parts: Sequence[Range], n_jobs: int | None) -> None:
-    """Call ``task(begin, end)`` for every range, on ``n_jobs`` threads."""
-    for _ in stream(task, parts, n_jobs):
-        pass
+    """Call ``task(begin, end)`` for every range, on ``n_jobs`` threads, the caller's among them."""
+    waiting = deque(parts)
+
+    def next_part() -> Range | None:
+        try:
+            return waiting.popleft()
+        except IndexError:
+            return None
+
+    def work() -> None:
+        try:
+            while part := next_part():
+                task(*part)
+        finally:  # after an error or an interrupt, what has not begun never does
+            waiting.clear()
+
+    helpers = min(effective_n_jobs(n_jobs), len(parts)) - 1
+    if helpers < 1:
+        work()
+        return
+    with ThreadPoolExecutor(helpers) as pool:
+        others = [pool.submit(work) for _ in range(helpers)]
+        work()
+        for other in others:
+            other.result()
 
 
 def stream(

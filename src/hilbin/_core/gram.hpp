@@ -60,18 +60,36 @@ inline void register_tile(Op op, const T* a, const T* b, int depth, T* c, ptrdif
     }
 }
 
-// Rows [begin, end) of C from dense rows. With `upper`, and begin a multiple of panel_rows, columns
-// left of begin are not written, and entries left of the diagonal may be skipped.
+// Copies C[rows, columns] to C[columns, rows], above the diagonal to below.
+template <class T>
+void mirror_block(T* C, ptrdiff_t stride, ptrdiff_t row, ptrdiff_t row_end, ptrdiff_t column,
+                  ptrdiff_t column_end) {
+  for (ptrdiff_t j = column; j < column_end; ++j)
+    for (ptrdiff_t i = row; i < std::min(row_end, j); ++i) C[j * stride + i] = C[i * stride + j];
+}
+
+// Copies the upper triangle of rows [begin, end) onto the lower one.
+template <class T> void mirror(T* C, ptrdiff_t n, ptrdiff_t stride, ptrdiff_t begin, ptrdiff_t end) {
+  constexpr ptrdiff_t tile = 32;
+  for (ptrdiff_t i = begin; i < end; i += tile)
+    for (ptrdiff_t j = i; j < n; j += tile)
+      mirror_block(C, stride, i, std::min(i + tile, end), j, std::min(j + tile, n));
+}
+
+// Rows [begin, end) of C from dense rows. With `symmetric` (begin a multiple of panel_rows) only the
+// entries from the diagonal on are computed, and each is written to its mirror image too, which no
+// other band writes.
 template <class Op, class T>
 void band(const Op& op, const DenseRows<T>& rows, ptrdiff_t begin, ptrdiff_t end, const T* packed,
-          ptrdiff_t n_columns, T* C, ptrdiff_t stride, bool upper) {
+          ptrdiff_t n_columns, T* C, ptrdiff_t stride, bool symmetric) {
   constexpr int R = Op::rows, width = panel_rows<Op, T>, P = Op::planes;
-  constexpr int depth_block = 1024 / int(sizeof(T)) / P, row_block = 96 / R * R;
+  constexpr int depth_block = 1024 / int(sizeof(T)) / P, row_block = 96;
+  static_assert(row_block % R == 0 && row_block % width == 0);
   const int d = rows.columns;
   std::vector<T> block(size_t(row_block) * depth_block * P);
   for (ptrdiff_t i0 = begin; i0 < end; i0 += row_block) {
     const ptrdiff_t i1 = std::min<ptrdiff_t>(i0 + row_block, end);
-    const ptrdiff_t j_first = upper ? i0 / width * width : 0;
+    const ptrdiff_t j_first = symmetric ? i0 : 0;
     if (d == 0)
       for (ptrdiff_t i = i0; i < i1; ++i) std::fill(C + i * stride, C + i * stride + n_columns, T(0));
     for (int k0 = 0; k0 < d; k0 += depth_block) {
@@ -82,7 +100,8 @@ void band(const Op& op, const DenseRows<T>& rows, ptrdiff_t begin, ptrdiff_t end
                     block.data() + (i - i0) / R * R * depth * P + p * R + (i - i0) % R, R * P);
       for (ptrdiff_t j = j_first; j < n_columns; j += width) {
         const T* b = packed + (j * d + ptrdiff_t(k0) * width) * P;
-        for (ptrdiff_t i = i0; i < i1; i += R) {
+        const ptrdiff_t i_end = symmetric ? std::min<ptrdiff_t>(i1, j + width) : i1;
+        for (ptrdiff_t i = i0; i < i_end; i += R) {
           const T* a = block.data() + (i - i0) * depth * P;
           if (i + R <= i1 && j + width <= n_columns) {
             register_tile(op, a, b, depth, C + i * stride + j, stride, k0 > 0);
@@ -96,6 +115,8 @@ void band(const Op& op, const DenseRows<T>& rows, ptrdiff_t begin, ptrdiff_t end
               at = (k0 > 0 ? at : T(0)) + edge[(r - i) * width + (c - j)];
             }
         }
+        if (symmetric && k0 + depth == d)  // while the block is in the first cache
+          mirror_block(C, stride, i0, i1, j, std::min<ptrdiff_t>(j + width, n_columns));
       }
     }
   }
@@ -166,16 +187,6 @@ void columns(Op op, const CsrRows<T>& A, const CsrRows<T>& B, bool vanishes, ptr
     }
     for (ptrdiff_t j = j0; j < j1; ++j) spread(j, j - j0, false);
   }
-}
-
-// Copies the upper triangle of rows [begin, end) onto the lower one.
-template <class T> void mirror(T* C, ptrdiff_t n, ptrdiff_t stride, ptrdiff_t begin, ptrdiff_t end) {
-  constexpr ptrdiff_t tile = 32;
-  for (ptrdiff_t i0 = begin; i0 < end; i0 += tile)
-    for (ptrdiff_t j0 = i0; j0 < n; j0 += tile)
-      for (ptrdiff_t j = j0; j < std::min(j0 + tile, n); ++j)
-        for (ptrdiff_t i = i0; i < std::min({i0 + tile, end, j}); ++i)
-          C[j * stride + i] = C[i * stride + j];
 }
 
 }  // namespace hilbin

@@ -109,7 +109,7 @@ template <class T> void define_pairwise(nb::module_& m, const char* panel_rows_n
   }, "op"_a, "planes"_a, "packed"_a, "begin"_a, "end"_a);
 
   m.def("band", [](const std::string& op, Values numbers, Planes<T> planes, Values packed, Matrix<T> out,
-                   ptrdiff_t begin, ptrdiff_t end, bool upper) {
+                   ptrdiff_t begin, ptrdiff_t end, bool symmetric) {
     nb::gil_scoped_release release;
     with_op<T>(op, numbers.data(), [&](auto o) {
       using Op = decltype(o);
@@ -118,11 +118,13 @@ template <class T> void define_pairwise(nb::module_& m, const char* panel_rows_n
       require(numbers.shape(0) >= size_t(Op::least_numbers), "too few numbers");
       require_range(begin, end, planes[0].shape(0));
       require(out.shape(0) == planes[0].shape(0), "out has the wrong number of rows");
+      require(!symmetric || (out.shape(0) == out.shape(1) && begin % ptrdiff_t(width) == 0),
+              "a symmetric band begins at a panel of a square matrix");
       require(packed.shape(0) >= (out.shape(1) + width - 1) / width * width * rows.columns * Op::planes,
               "packed is too small");
-      band(o, rows, begin, end, packed.data(), out.shape(1), out.data(), out.shape(1), upper);
+      band(o, rows, begin, end, packed.data(), out.shape(1), out.data(), out.shape(1), symmetric);
     });
-  }, "op"_a, "numbers"_a, "planes"_a, "packed"_a, "out"_a, "begin"_a, "end"_a, "upper"_a);
+  }, "op"_a, "numbers"_a, "planes"_a, "packed"_a, "out"_a, "begin"_a, "end"_a, "symmetric"_a);
 
   m.def("columns", [](const std::string& op, Values numbers, Values zero, int n_features, ValueList x, Indices x_indices,
                       Pointers x_indptr, ValueList y, Indices y_indices, Pointers y_indptr, bool vanishes,

@@ -54,7 +54,7 @@ inline Vec<double> entropy(Vec<double> q) { return horner(entropy_double, q); }
 //   m ((1 + q) log2(1 + q) / q + |log2 x - log2 y|) / 2,
 // a sum of positive terms: no cancellation, and one polynomial instead of logarithm and division.
 struct JensenShannon : Stateless {
-  static constexpr int planes = 3, rows = 1, vectors = 2;  // x, 1/x, log2 x; at x = 0 all are 0
+  static constexpr int planes = 3, rows = 1, vectors = 2;  // x, 1/x, log2 x; finite at x = 0
   static constexpr double scale = 0.5;
   template <class V> V operator()(const V* x, const V* y) const {
     const V q = smaller(x[0] * y[1], x[1] * y[0]);

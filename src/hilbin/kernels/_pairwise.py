@@ -39,8 +39,8 @@ def pairwise_sum(op: Op, X: Matrix, Y: Matrix | None, n_jobs: int | None) -> Arr
     """The matrix of sums; symmetric, at half the work, if ``Y`` is None."""
     if sp.issparse(X):
         return _sparse_sum(op, X, Y, n_jobs)
-    x = op.planes(X, X.dtype)
-    y = x if Y is None else op.planes(Y, X.dtype)
+    x = _prepared(op, X, n_jobs)
+    y = x if Y is None else _prepared(op, Y, n_jobs)
     n_columns, n_features = y[0].shape
     out = np.empty((X.shape[0], n_columns), dtype=X.dtype)
     numbers = op.numbers.astype(X.dtype, copy=False)
@@ -53,8 +53,6 @@ def pairwise_sum(op: Op, X: Matrix, Y: Matrix | None, n_jobs: int | None) -> Arr
 
     def band(begin: int, end: int) -> None:
         core.band(op.name, numbers, x, packed, out, begin, end, Y is None)
-        if Y is None:  # what lies left of these rows is written by the bands above
-            core.mirror(out, begin, end)
 
     run(pack, ranges(n_columns, ROWS_PER_PACKING), n_jobs)
     run(band, ranges(X.shape[0], ROWS_PER_TASK), n_jobs)
@@ -83,6 +81,20 @@ def _sparse_sum(op: Op, X: Matrix, Y: Matrix | None, n_jobs: int | None) -> Arra
     if Y is None:
         run(lambda begin, end: core.mirror(out, begin, end), parts, n_jobs)
     return out.astype(dtype, copy=False)
+
+
+def _prepared(op: Op, X: Array, n_jobs: int | None) -> list[Array]:
+    if op.prepare is None:
+        return [X]
+    count = len(op.planes(X[:1], X.dtype))
+    planes = [np.empty(X.shape, X.dtype) for _ in range(count)]
+
+    def prepare(begin: int, end: int) -> None:
+        for plane, part in zip(planes, op.planes(X[begin:end], X.dtype), strict=True):
+            plane[begin:end] = part
+
+    run(prepare, ranges(X.shape[0], ROWS_PER_TASK), n_jobs)
+    return planes
 
 
 def csr_structure(X: Matrix) -> tuple[Array, Array]:

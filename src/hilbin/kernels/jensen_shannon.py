@@ -10,10 +10,9 @@ from hilbin.kernels.additive import HomogeneousKernel
 
 
 def _planes(x: Array) -> tuple[Array, Array, Array]:
-    """``x``, ``1 / x`` and ``log2 x``, the last two 0 where there is nothing."""
-    some = x >= np.finfo(x.dtype).tiny
-    reciprocal = np.divide(1, x, out=np.zeros_like(x), where=some)
-    return x, reciprocal, np.log2(x, out=np.zeros_like(x), where=some)
+    """``x``, ``1 / x`` and ``log2 x``, finite where ``x`` is 0."""
+    positive = np.maximum(x, np.finfo(x.dtype).tiny)
+    return x, 1 / positive, np.log2(positive)
 
 
 @dataclass(frozen=True, repr=False)
