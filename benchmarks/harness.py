@@ -10,6 +10,7 @@ import operator
 import os
 import platform
 import statistics
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -24,6 +25,11 @@ from hilbin._core import core
 RESULTS = Path(__file__).parent / "results"
 RELATIONS = {">=": operator.ge, "<=": operator.le}
 LOAD_BEFORE = os.getloadavg()
+KEPT_MEMORY = {  # glibc's allocator: take big arrays from the heap, and never give it back
+    "MALLOC_MMAP_MAX_": "0",
+    "MALLOC_TRIM_THRESHOLD_": str(2**40),
+    "MALLOC_TOP_PAD_": str(2**28),
+}
 
 
 class Timing(NamedTuple):
@@ -48,6 +54,16 @@ def compare(contenders: dict[str, Callable[[], object]], repeats: int) -> dict[s
             contender()
             seconds[name].append(time.perf_counter() - begin)
     return {name: Timing(min(s), statistics.median(s)) for name, s in seconds.items()}
+
+
+def keep_memory() -> None:
+    """Start this script again with an allocator that keeps what is freed.
+
+    On a virtual machine the first touch of a page is slow and uneven: up to half the time of a
+    Gram matrix, for whoever happens to allocate. After the warm-up no contender meets new pages.
+    """
+    if any(os.environ.get(name) != value for name, value in KEPT_MEMORY.items()):
+        os.execve(sys.executable, [sys.executable, *sys.argv], os.environ | KEPT_MEMORY)
 
 
 @contextmanager

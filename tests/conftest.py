@@ -1,5 +1,3 @@
-import os
-
 import matplotlib as mpl
 import numpy as np
 import pytest
@@ -8,7 +6,6 @@ from hypothesis import settings
 mpl.use("agg")
 settings.register_profile("hilbin", deadline=None, max_examples=40, derandomize=True)
 settings.load_profile("hilbin")
-os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 
 @pytest.fixture

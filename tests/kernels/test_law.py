@@ -139,6 +139,15 @@ def test_the_law_catches_offenders(kernel, law):
         check_kernel(kernel)
 
 
+def test_a_forgotten_dataclass():
+    class Forgotten(StationaryKernel):
+        def profile(self, t):
+            return np.exp(-t)
+
+    with pytest.raises(TypeError, match=r"Forgotten is not a dataclass: put @dataclass"):
+        Forgotten().gram([[1.0]])
+
+
 values = st.one_of(st.just(0.0), st.floats(1e-6, 1e4))
 rows = arrays(np.float64, st.tuples(st.integers(1, 8), st.integers(1, 9)), elements=values)
 

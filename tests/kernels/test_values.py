@@ -242,6 +242,24 @@ def test_exponential_of_a_metric_need_not_be_positive_definite():
         assert not is_psd(K)
 
 
+def edit_distance(a, b):
+    row = list(range(len(b) + 1))
+    for i, x in enumerate(a, start=1):
+        previous, row[0] = row[0], i
+        for j, y in enumerate(b, start=1):
+            change = previous + (x != y)
+            previous, row[j] = row[j], min(row[j] + 1, row[j - 1] + 1, change)
+    return row[-1]
+
+
+@pytest.mark.parametrize(("t", "eigenvalue"), [(1.0, -0.0429), (0.5, -0.2263)])
+def test_exponential_of_the_edit_distance_is_not_positive_definite(t, eigenvalue):
+    strings = [s for n in range(5) for s in itertools.product("01", repeat=n)]
+    assert len(strings) == 31
+    D = np.array([[edit_distance(a, b) for b in strings] for a in strings])
+    assert eigvalsh(np.exp(-t * D))[0] == pytest.approx(eigenvalue, abs=1e-4)
+
+
 def test_the_kernel_of_the_gcs_paper(histograms):
     kernel = Power(GCS(radius=0.9) * Laplace(gamma=0.5, p=2), 0.25)
     K = kernel.gram(histograms)

@@ -8,7 +8,7 @@ Computer Vision*, chapter 2). Kernels that break this law say so by ``psd = Fals
 import math
 import warnings
 from collections.abc import Iterator
-from dataclasses import MISSING, fields, replace
+from dataclasses import MISSING, fields, is_dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -16,6 +16,7 @@ import scipy.sparse as sp
 from sklearn import get_config
 
 from hilbin.kernels._arrays import Array, Matrix, check_pair, check_rows
+from hilbin.kernels.bandwidth import is_rule
 
 
 class NotPositiveDefiniteWarning(UserWarning):
@@ -42,7 +43,6 @@ class Kernel:
     psd: bool = True
     compact: bool = False
     nonnegative: bool = False
-    __dataclass_fields__: ClassVar[dict[str, Any]]
 
     # what a subclass computes
     def _gram(self, X: Matrix, Y: Matrix | None, n_jobs: int | None) -> Any:
@@ -58,7 +58,7 @@ class Kernel:
         for name, value in self.get_params(deep=False).items():
             if isinstance(value, Kernel):
                 value._require_resolved()
-            elif name in _RULES and not isinstance(value, (int, float)):
+            elif is_rule(value):
                 raise ValueError(
                     f"{name}={value!r} of {self!r} is a rule, not a number: "
                     "take kernel.resolve(X), with X the training rows"
@@ -113,6 +113,8 @@ class Kernel:
         """
         self._require_resolved()
         budget = 2**20 * (get_config()["working_memory"] if memory is None else memory)
+        if not budget > 0:
+            raise ValueError(f"memory must be a number of MiB > 0, got {memory!r}")
         x, y = check_pair(X, Y, nonnegative=self._demand())
         y = x if y is None else y
         height = max(1, int(budget // (y.dtype.itemsize * max(1, y.shape[0]))))
@@ -165,6 +167,11 @@ class Kernel:
     # parameters
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Parameters by name; with ``deep``, those of inner kernels as ``kernel__name``."""
+        if not is_dataclass(self):
+            raise TypeError(
+                f"{type(self).__name__} is not a dataclass: put @dataclass(frozen=True, repr=False) "
+                "above its definition"
+            )
         params = {f.name: getattr(self, f.name) for f in fields(self)}
         if deep:
             for name, value in list(params.items()):
@@ -212,9 +219,6 @@ class Kernel:
 
     def _demand(self) -> str | None:
         return type(self).__name__ if self.nonnegative else None
-
-
-_RULES = ("gamma", "radius")
 
 
 def dense(K: Any) -> Array:
