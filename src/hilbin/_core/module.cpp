@@ -169,7 +169,7 @@ template <class T> void define_neighbours(nb::module_& m) {
     require(row_counts.shape(0) == cross.shape(0), "row_counts has the wrong length");
     require(indices.shape(0) >= cross.size() && values.shape(0) >= cross.size(), "no room for the band");
     const DenseDistance<T> distance{x.data(), y.data(), ptrdiff_t(x.shape(1))};
-    return fill<T>(c, distance, first_row, cross.shape(0), support, table.data(), table.shape(0) / 4,
+    return fill<T>(c, distance, first_row, cross.shape(0), {table.data(), ptrdiff_t(table.shape(0)) / 4, support},
                    indices.data(), values.data(), row_counts.data());
   }, "cross"_a, "x_norms"_a, "y_norms"_a, "support"_a, "slack"_a, "table"_a, "x"_a, "y"_a, "first_row"_a,
      "indices"_a, "values"_a, "row_counts"_a);
@@ -188,8 +188,9 @@ template <class T> void define_neighbours(nb::module_& m) {
     require(y_indptr.shape(0) == cross.shape(1) + 1, "y and cross differ");
     require(row_counts.shape(0) == cross.shape(0), "row_counts has the wrong length");
     require(indices.shape(0) >= cross.size() && values.shape(0) >= cross.size(), "no room for the band");
-    return fill<T>(c, CsrDistance<T>{a, b}, first_row, cross.shape(0), support, table.data(), table.shape(0) / 4,
-                   indices.data(), values.data(), row_counts.data());
+    return fill<T>(c, CsrDistance<T>{a, b}, first_row, cross.shape(0),
+                   {table.data(), ptrdiff_t(table.shape(0)) / 4, support}, indices.data(), values.data(),
+                   row_counts.data());
   }, "cross"_a, "x_norms"_a, "y_norms"_a, "support"_a, "slack"_a, "table"_a, "n_features"_a, "x"_a, "x_indices"_a,
      "x_indptr"_a, "y"_a, "y_indices"_a, "y_indptr"_a, "first_row"_a, "indices"_a, "values"_a, "row_counts"_a);
 }

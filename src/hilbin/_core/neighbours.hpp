@@ -6,31 +6,46 @@
 #include <vector>
 
 #include "rows.hpp"
+#include "simd.hpp"
 
 namespace hilbin {
+
+inline Vec<double> widen(const double* p) { return load(p); }
+inline Vec<double> widen(const float* p) {
+  typedef float Half __attribute__((vector_size(vector_bytes / 2)));
+  Half h;
+  std::memcpy(&h, p, sizeof h);
+  return __builtin_convertvector(h, Vec<double>);
+}
 
 // Squared distances in double, by direct subtraction: exact for duplicates and the same for (x, y)
 // and (y, x), which the expansion |x|^2 + |y|^2 - 2 <x, y> is not.
 template <class T> struct DenseDistance {
   const T *x, *y;
   ptrdiff_t columns;
+  ptrdiff_t row_bytes() const { return columns * ptrdiff_t(sizeof(T)); }
   double operator()(ptrdiff_t i, ptrdiff_t j) const {
-    constexpr int lanes = 8;
+    constexpr int L = lanes<double>, N = 4;
     const T *a = x + i * columns, *b = y + j * columns;
-    double sum[lanes] = {};
+    Vec<double> sum[N] = {};
     ptrdiff_t k = 0;
-    for (; k + lanes <= columns; k += lanes)
-      for (int l = 0; l < lanes; ++l) {
-        const double t = double(a[k + l]) - double(b[k + l]);
-        sum[l] += t * t;
+    for (; k + N * L <= columns; k += N * L)
+#pragma GCC unroll 4
+      for (int n = 0; n < N; ++n) {
+        const Vec<double> t = widen(a + k + n * L) - widen(b + k + n * L);
+        sum[n] += t * t;
       }
-    for (; k < columns; ++k) sum[0] += (double(a[k]) - double(b[k])) * (double(a[k]) - double(b[k]));
-    return ((sum[0] + sum[1]) + (sum[2] + sum[3])) + ((sum[4] + sum[5]) + (sum[6] + sum[7]));
+    const Vec<double> all = (sum[0] + sum[1]) + (sum[2] + sum[3]);
+    double total = 0;
+    for (int l = 0; l < L; ++l) total += all[l];
+    for (; k < columns; ++k) total += (double(a[k]) - double(b[k])) * (double(a[k]) - double(b[k]));
+    return total;
   }
 };
 
 template <class T> struct CsrDistance {  // column indices sorted within a row
   CsrRows<T> x, y;
+  ptrdiff_t row_bytes() const { return 0; }
   double operator()(ptrdiff_t i, ptrdiff_t j) const {
     int64_t a = x.indptr[i], b = y.indptr[j];
     const int64_t a_end = x.indptr[i + 1], b_end = y.indptr[j + 1];
@@ -46,45 +61,96 @@ template <class T> struct CsrDistance {  // column indices sorted within a row
   }
 };
 
+#if defined(__AVX2__)
+// For each set of lanes, their numbers in order.
+struct LaneNumbers {
+  int32_t of[256][8] = {};
+  constexpr LaneNumbers() {
+    for (int mask = 0; mask < 256; ++mask)
+      for (int lane = 0, n = 0; lane < 8; ++lane)
+        if (mask >> lane & 1) of[mask][n++] = lane;
+  }
+};
+inline constexpr LaneNumbers lane_numbers;
+#endif
+
 // Pairs that may be closer than the support: cross[i, j] is <x, y> in float, whose rounding `slack`
 // bounds relative to |x|^2 + |y|^2. Written so that overflow (inf, nan) counts as "may be".
 struct Candidates {
   const float *cross, *x_norms, *y_norms;
   ptrdiff_t n_columns;
   float support, slack;  // support: squared
-  bool near(ptrdiff_t i, ptrdiff_t j) const {
-    const float norms = x_norms[i] + y_norms[j];
-    return !(norms - 2 * cross[i * n_columns + j] > support + slack * norms);
+
+  // Writes the columns near row i to `out`, which has room for all, and returns their number.
+  ptrdiff_t list(ptrdiff_t i, int32_t* out) const {
+    const float *row = cross + i * n_columns, norm = x_norms[i];
+    ptrdiff_t n = 0, j = 0;
+#if defined(__AVX2__)
+    for (; j + 8 <= n_columns; j += 8) {
+      const Vec<float> norms = norm + load(y_norms + j);
+      const Vec<float> excess = (norms - 2 * load(row + j)) - (support + slack * norms);
+      const int mask = 255 & ~_mm256_movemask_ps(_mm256_cmp_ps(excess, Vec<float>{}, _CMP_GT_OQ));
+      const auto lanes = IntVec<float>(_mm256_loadu_si256((const __m256i*)lane_numbers.of[mask]));
+      const IntVec<float> columns = lanes + int32_t(j);
+      std::memcpy(out + n, &columns, sizeof columns);
+      n += __builtin_popcount(unsigned(mask));
+    }
+#endif
+    for (; j < n_columns; ++j) {
+      const float norms = norm + y_norms[j];
+      if (!((norms - 2 * row[j]) - (support + slack * norms) > 0)) out[n++] = int32_t(j);
+    }
+    return n;
+  }
+};
+
+// The kernel as a cubic in u - start on each of n_cells equal cells of u = distance / support in
+// [0, 1].
+struct CompactProfile {
+  const double* table;
+  ptrdiff_t n_cells;
+  double support;  // squared
+  double to_position = double(n_cells) / std::sqrt(support), cell_size = 1 / double(n_cells);
+
+  double operator()(double d2) const {
+    const double position = std::sqrt(d2) * to_position;
+    const ptrdiff_t cell = std::min(ptrdiff_t(position), n_cells - 1);
+    const double h = (position - double(cell)) * cell_size;
+    const double* p = table + 4 * cell;
+    // The cubic may dip below 0 by its rounding where the kernel has all but vanished.
+    return std::max(0.0, p[0] + h * (p[1] + h * (p[2] + h * p[3])));
   }
 };
 
 // Fills one band of CSR rows and returns how many entries it has; indices and values have room for
-// all of the band. `table` holds, for each of n_cells equal cells of u = distance / support in
-// [0, 1], the four coefficients of a cubic in u - start.
+// all of the band. Candidates are listed first; then their distances are computed tile by tile of y,
+// so that a row of y is read from the second cache by all rows of the band that need it.
 template <class T, class Distance>
 int64_t fill(const Candidates& c, const Distance& distance, ptrdiff_t first_row, ptrdiff_t n_rows,
-             double support, const double* table, ptrdiff_t n_cells, int32_t* indices, T* values,
-             int64_t* row_counts) {
-  int64_t filled = 0;
-  std::vector<int32_t> near(c.n_columns + 1);
+             CompactProfile profile, int32_t* indices, T* values, int64_t* row_counts) {
+  std::vector<int64_t> next(n_rows), end(n_rows);
+  int64_t listed = 0;
   for (ptrdiff_t i = 0; i < n_rows; ++i) {
-    ptrdiff_t n_near = 0;
-    for (ptrdiff_t j = 0; j < c.n_columns; ++j) {  // no branch to predict
-      near[n_near] = int32_t(j);
-      n_near += c.near(i, j);
-    }
+    next[i] = listed;
+    listed += c.list(i, indices + listed);
+    end[i] = listed;
+  }
+  const ptrdiff_t tile = std::max<ptrdiff_t>(64, (1 << 17) / std::max<ptrdiff_t>(1, distance.row_bytes()));
+  for (ptrdiff_t j = 0; j < c.n_columns; j += tile)
+    for (ptrdiff_t i = 0; i < n_rows; ++i)
+      for (int64_t& at = next[i]; at < end[i] && indices[at] < j + tile; ++at) {
+        const double d2 = distance(first_row + i, indices[at]);
+        if (d2 < profile.support) values[at] = T(profile(d2));
+        else indices[at] = -1;
+      }
+  int64_t filled = 0, at = 0;
+  for (ptrdiff_t i = 0; i < n_rows; ++i) {
     const int64_t start = filled;
-    for (ptrdiff_t k = 0; k < n_near; ++k) {
-      const double d2 = distance(first_row + i, near[k]);
-      if (!(d2 < support)) continue;
-      const double position = std::sqrt(d2 / support) * double(n_cells);
-      const ptrdiff_t cell = std::min(ptrdiff_t(position), n_cells - 1);
-      const double h = (position - double(cell)) / double(n_cells);
-      const double* p = table + 4 * cell;
-      indices[filled] = near[k];
-      // The cubic may dip below 0 by its rounding where the kernel has all but vanished.
-      values[filled++] = T(std::max(0.0, p[0] + h * (p[1] + h * (p[2] + h * p[3]))));
-    }
+    for (; at < end[i]; ++at)
+      if (indices[at] >= 0) {
+        indices[filled] = indices[at];
+        values[filled++] = values[at];
+      }
     row_counts[i] = filled - start;
   }
   return filled;
