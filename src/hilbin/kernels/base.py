@@ -9,7 +9,7 @@ import math
 import warnings
 from collections.abc import Iterator
 from dataclasses import MISSING, fields, is_dataclass, replace
-from typing import Any, ClassVar, Self
+from typing import Any, Self, cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -167,12 +167,12 @@ class Kernel:
     # parameters
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Parameters by name; with ``deep``, those of inner kernels as ``kernel__name``."""
-        if not is_dataclass(self):
+        if not is_dataclass(type(self)):
             raise TypeError(
-                f"{type(self).__name__} is not a dataclass: put @dataclass(frozen=True, repr=False) "
-                "above its definition"
+                f"{type(self).__name__} is not a dataclass: "
+                "put @dataclass(frozen=True, repr=False) above its definition"
             )
-        params = {f.name: getattr(self, f.name) for f in fields(self)}
+        params = {f.name: getattr(self, f.name) for f in fields(cast(Any, self))}
         if deep:
             for name, value in list(params.items()):
                 if isinstance(value, Kernel):
@@ -190,7 +190,7 @@ class Kernel:
 
     def replace(self, **params: Any) -> Self:
         """A copy with other parameters."""
-        return replace(self, **params)
+        return cast(Self, replace(cast(Any, self), **params))
 
     def __add__(self, other: "Kernel") -> "Kernel":
         from hilbin.kernels.combine import Sum
@@ -209,7 +209,7 @@ class Kernel:
 
     def __repr__(self) -> str:
         shown = []
-        for f in fields(self):
+        for f in fields(cast(Any, self)):
             value = getattr(self, f.name)
             if isinstance(value, Kernel):
                 shown.append(repr(value))
