@@ -13,6 +13,7 @@ def show_versions() -> None:
     >>> hilbin.show_versions()
     hilbin...
     """
+    import scipy.linalg  # noqa: F401 - loads BLAS, to be listed below
     from threadpoolctl import threadpool_info
 
     from hilbin._core import core

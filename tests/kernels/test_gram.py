@@ -3,6 +3,7 @@
 import itertools
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 from catalogue import KERNELS
@@ -50,10 +51,9 @@ def test_memory_map_read_only_and_byte_order(tmp_path, histograms):
 
 
 def test_lists_and_frames(histograms):
-    pandas = pytest.importorskip("pandas")
     K = Chi2().gram(histograms)
     np.testing.assert_array_equal(Chi2().gram(histograms.tolist()), K)
-    np.testing.assert_array_equal(Chi2().gram(pandas.DataFrame(histograms)), K)
+    np.testing.assert_array_equal(Chi2().gram(pd.DataFrame(histograms)), K)
 
 
 @pytest.mark.parametrize("kernel", ADDITIVE, ids=repr)

@@ -9,10 +9,11 @@ from hilbin.kernels._arrays import Array, Matrix
 from hilbin.kernels._rowwise import rowwise
 from hilbin.kernels.bandwidth import Rule, is_rule, sample, statistic
 from hilbin.kernels.base import Kernel, dense, require_positive
+from hilbin.kernels.wrap import WrapperKernel
 
 
 @dataclass(frozen=True, repr=False)
-class Exponential(Kernel):
+class Exponential(WrapperKernel):
     r"""Exponential of a kernel's distance, :math:`e^{-\gamma\,d(x, y)}` with
     :math:`d(x, y) = \tfrac12 (k(x, x) + k(y, y)) - k(x, y)`.
 
@@ -37,20 +38,11 @@ class Exponential(Kernel):
 
     kernel: Kernel
     gamma: float | Rule = 1.0
+    compact = False
 
     def __post_init__(self) -> None:
         if not is_rule(self.gamma):
             require_positive(self, "gamma")
-
-    @property
-    def psd(self) -> bool:  # type: ignore[override]
-        """As the inner kernel."""
-        return self.kernel.psd
-
-    @property
-    def nonnegative(self) -> bool:  # type: ignore[override]
-        """As the inner kernel."""
-        return self.kernel.nonnegative
 
     def _gram(self, X: Matrix, Y: Matrix | None, n_jobs: int | None) -> Array:
         D = self._distances(X, Y, float(self.gamma), n_jobs)  # type: ignore[arg-type]
