@@ -18,27 +18,33 @@ inline Vec<double> widen(const float* p) {
   return __builtin_convertvector(h, Vec<double>);
 }
 
-// Squared distances in double, by direct subtraction: exact for duplicates and the same for (x, y)
-// and (y, x), which the expansion |x|^2 + |y|^2 - 2 <x, y> is not.
+constexpr int batch = lanes<double>;  // distances computed side by side
+
+// Squared distances in double of row i of x to a batch of rows of y, by direct subtraction: exact
+// for duplicates and the same for (x, y) and (y, x), which the expansion |x|^2 + |y|^2 - 2 <x, y> is
+// not.
 template <class T> struct DenseDistance {
   const T *x, *y;
   ptrdiff_t columns;
   ptrdiff_t row_bytes() const { return columns * ptrdiff_t(sizeof(T)); }
-  double operator()(ptrdiff_t i, ptrdiff_t j) const {
-    constexpr int L = lanes<double>, N = 4;
-    const T *a = x + i * columns, *b = y + j * columns;
-    Vec<double> sum[N] = {};
+  Vec<double> operator()(ptrdiff_t i, const int32_t* j) const {
+    const T *a = x + i * columns, *b[batch];
+    for (int n = 0; n < batch; ++n) b[n] = y + j[n] * columns;
+    Vec<double> sum[batch] = {}, total = {};
     ptrdiff_t k = 0;
-    for (; k + N * L <= columns; k += N * L)
+    for (; k + lanes<double> <= columns; k += lanes<double>)
 #pragma GCC unroll 4
-      for (int n = 0; n < N; ++n) {
-        const Vec<double> t = widen(a + k + n * L) - widen(b + k + n * L);
+      for (int n = 0; n < batch; ++n) {
+        const Vec<double> t = widen(a + k) - widen(b[n] + k);
         sum[n] += t * t;
       }
-    const Vec<double> all = (sum[0] + sum[1]) + (sum[2] + sum[3]);
-    double total = 0;
-    for (int l = 0; l < L; ++l) total += all[l];
-    for (; k < columns; ++k) total += (double(a[k]) - double(b[k])) * (double(a[k]) - double(b[k]));
+    for (int n = 0; n < batch; ++n)
+      for (int l = 0; l < lanes<double>; ++l) total[n] += sum[n][l];
+    for (; k < columns; ++k)
+      for (int n = 0; n < batch; ++n) {
+        const double t = double(a[k]) - double(b[n][k]);
+        total[n] += t * t;
+      }
     return total;
   }
 };
@@ -46,7 +52,14 @@ template <class T> struct DenseDistance {
 template <class T> struct CsrDistance {  // column indices sorted within a row
   CsrRows<T> x, y;
   ptrdiff_t row_bytes() const { return 0; }
-  double operator()(ptrdiff_t i, ptrdiff_t j) const {
+  Vec<double> operator()(ptrdiff_t i, const int32_t* j) const {
+    Vec<double> total = {};
+    for (int n = 0; n < batch; ++n) total[n] = one(i, j[n]);
+    return total;
+  }
+
+ private:
+  double one(ptrdiff_t i, ptrdiff_t j) const {
     int64_t a = x.indptr[i], b = y.indptr[j];
     const int64_t a_end = x.indptr[i + 1], b_end = y.indptr[j + 1];
     double sum = 0;
@@ -138,10 +151,15 @@ int64_t fill(const Candidates& c, const Distance& distance, ptrdiff_t first_row,
   const ptrdiff_t tile = std::max<ptrdiff_t>(64, (1 << 17) / std::max<ptrdiff_t>(1, distance.row_bytes()));
   for (ptrdiff_t j = 0; j < c.n_columns; j += tile)
     for (ptrdiff_t i = 0; i < n_rows; ++i)
-      for (int64_t& at = next[i]; at < end[i] && indices[at] < j + tile; ++at) {
-        const double d2 = distance(first_row + i, indices[at]);
-        if (d2 < profile.support) values[at] = T(profile(d2));
-        else indices[at] = -1;
+      for (int64_t& at = next[i]; at < end[i] && indices[at] < j + tile;) {
+        const int count = int(std::min<int64_t>(batch, end[i] - at));
+        int32_t near[batch];
+        for (int n = 0; n < batch; ++n) near[n] = indices[at + std::min(n, count - 1)];
+        const Vec<double> d2 = distance(first_row + i, near);
+        for (int n = 0; n < count; ++n, ++at) {
+          if (d2[n] < profile.support) values[at] = T(profile(d2[n]));
+          else indices[at] = -1;
+        }
       }
   int64_t filled = 0, at = 0;
   for (ptrdiff_t i = 0; i < n_rows; ++i) {
