@@ -34,13 +34,16 @@ PEAK = "min + add in registers"
 ADDITIVE = {"Intersection": Intersection(), "Chi2": Chi2(), "JensenShannon": JensenShannon()}
 TEXT = (
     "Rows are L1-normalised gamma(0.5) values in float32. Times are the best of interleaved "
-    "rounds after a warm-up that leaves no page of memory untouched, matrices rectangular and on "
-    "one thread unless said. SciPy computes in float64, its "
+    "rounds, matrices rectangular and on one thread unless said. Freed memory stays in the "
+    "process, so that after the warm-up no contender meets new pages; with the allocator's "
+    "defaults first touches of pages, slow on this virtual machine, enter the times, and the "
+    "Intersection rate and Chi2 claims did not hold in such a run. SciPy computes in float64, its "
     "only type. SciPy, scikit-learn and NumPy get fewer rows of X than hilbin; their seconds are "
-    "scaled by the number of pairs. NumPy's definition of JensenShannon is what one writes, two "
-    "logarithms per pair, a row at a time; the tuned forms take one logarithm per pair and blocks "
-    "that stay in the cache. From its profile alone Intersection is a polynomial of degree 2 in "
-    "an exponential, Chi2 one of degree 10, and JensenShannon is read from a table."
+    "scaled by the number of pairs. JensenShannon's requirement is against NumPy's definition as "
+    "one writes it, two logarithms per pair, a row at a time; NumPy code tuned by hand, in cache "
+    "blocks or with one logarithm per pair, is listed beside it, and the latter is well below the "
+    "requirement. From its profile alone Intersection is a polynomial of degree 2 in an "
+    "exponential, Chi2 one of degree 10, and JensenShannon is read from a table."
 )
 
 Times = dict[str, Timing]
