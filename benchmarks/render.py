@@ -140,7 +140,7 @@ def finish(figure: Any, axes: Any, plot: dict[str, Any]) -> None:
     axes.set_yticks(range(len(plot["labels"])), plot["labels"])
     axes.invert_yaxis()
     axes.set_xlabel(plot["axis"], fontsize=9, color=INK)
-    axes.set_title(plot["title"], fontsize=10, loc="left", color=INK)
+    figure.suptitle(plot["title"], fontsize=10, x=0.01, ha="left", color=INK)
     if plot.get("log"):
         axes.set_xscale("log")
         axes.set_xlim(min(1, *values) * 0.9, max(values) * 1.6)
