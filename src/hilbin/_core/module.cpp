@@ -1,33 +1,21 @@
 // Python's door to the core. Every function is single-threaded and releases the GIL.
-#include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
-#include <stdexcept>
 #include <string>
 
+#include "bindings.hpp"
 #include "gram.hpp"
 #include "neighbours.hpp"
+#include "series.hpp"
 
-namespace nb = nanobind;
 using namespace nb::literals;
 
 namespace hilbin {
 namespace {
 
-template <class T> using Vector = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-template <class T> using Matrix = nb::ndarray<T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 template <class T> using Plane = nb::ndarray<const T, nb::ndim<2>, nb::device::cpu>;
 template <class T> using Planes = std::vector<Plane<T>>;
-
-void require(bool condition, const char* message) {
-  if (!condition) throw std::invalid_argument(message);
-}
-
-void require_range(ptrdiff_t begin, ptrdiff_t end, size_t size) {
-  require(0 <= begin && begin <= end && end <= ptrdiff_t(size), "range out of bounds");
-}
 
 // Calls use(op) for the op of that name; `numbers` serves those made from a profile, and is null
 // where only the op's shape matters.
@@ -233,6 +221,8 @@ NB_MODULE(HILBIN_MODULE, m) {
   using namespace hilbin;
   m.attr("level") = HILBIN_LEVEL;
   m.attr("compiler") = __VERSION__;
+  m.attr("vector_bytes") = vector_bytes;
+  m.attr("most_terms") = most_terms;
   m.attr("table_cells_per_octave") = 1 << Table<float>::cell_bits;
   m.def("supports_avx2", &supports_avx2);
   m.def("peak_minimum", &peak_minimum, "rounds"_a);
@@ -240,4 +230,5 @@ NB_MODULE(HILBIN_MODULE, m) {
   define_pairwise<double>(m, "panel_rows_float64");
   define_neighbours<float>(m);
   define_neighbours<double>(m);
+  define_maps(m);
 }

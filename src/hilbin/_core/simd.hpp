@@ -6,6 +6,10 @@
 #include <immintrin.h>
 #endif
 
+// Loops whose body is a function: a call per value would cost more than the body.
+#define HILBIN_INLINE inline __attribute__((always_inline))
+#define HILBIN_INLINE_LAMBDA __attribute__((always_inline))
+
 namespace hilbin {
 
 #if defined(__AVX2__)
@@ -17,17 +21,20 @@ constexpr int vector_bytes = 16;
 template <class T> struct Simd;
 template <> struct Simd<float> {
   typedef float V __attribute__((vector_size(vector_bytes)));
+  typedef int32_t Int;
   typedef int32_t I __attribute__((vector_size(vector_bytes)));
   static constexpr int mantissa_bits = 23;
 };
 template <> struct Simd<double> {
   typedef double V __attribute__((vector_size(vector_bytes)));
+  typedef int64_t Int;
   typedef int64_t I __attribute__((vector_size(vector_bytes)));
   static constexpr int mantissa_bits = 52;
 };
 
 template <class T> using Vec = typename Simd<T>::V;
 template <class T> using IntVec = typename Simd<T>::I;
+template <class T> using IntOf = typename Simd<T>::Int;
 template <class T> constexpr int lanes = vector_bytes / int(sizeof(T));
 
 template <class T> inline Vec<T> load(const T* p) {

@@ -1,0 +1,25 @@
+// What the files of Python bindings share.
+#pragma once
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+
+#include <stdexcept>
+
+namespace nb = nanobind;
+
+namespace hilbin {
+
+template <class T> using Vector = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+template <class T> using Matrix = nb::ndarray<T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+
+inline void require(bool condition, const char* message) {
+  if (!condition) throw std::invalid_argument(message);
+}
+
+inline void require_range(ptrdiff_t begin, ptrdiff_t end, size_t size) {
+  require(0 <= begin && begin <= end && end <= ptrdiff_t(size), "range out of bounds");
+}
+
+void define_maps(nb::module_& m);
+
+}  // namespace hilbin
