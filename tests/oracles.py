@@ -26,7 +26,8 @@ def harmonic_difference(x, y):
 
 def jensen_shannon(x, y):
     def side(a, b):
-        ratio = np.divide(a + b, a, out=np.ones_like(a), where=a > 0)
+        total = a + b
+        ratio = np.divide(total, a, out=np.ones_like(total), where=a > 0)
         return a * np.log2(ratio) / 2
 
     return side(x, y) + side(y, x)
@@ -83,3 +84,37 @@ def centred_alignment(K, y):
     L = (np.asarray(y)[:, None] == np.asarray(y)[None]).astype(float)
     A, B = H @ K @ H, H @ L @ H
     return np.sum(A * B) / np.linalg.norm(A) / np.linalg.norm(B)
+
+
+def chi2_series(x, k):
+    """c_j(x) = 2 sqrt(k_j) x / (x + k_j) prod_{l<j} (x - k_l) / (x + k_l), one number at a time."""
+    out = np.zeros((len(x), len(k)))
+    for i, value in enumerate(x):
+        product = 1.0
+        for j, parameter in enumerate(k):
+            out[i, j] = 2 * np.sqrt(parameter) * value / (value + parameter) * product
+            product *= (value - parameter) / (value + parameter)
+    return out
+
+
+def greedy_parameters(x, share, n):
+    """Algorithm 1: always the value with the largest remaining error; values are at most 1."""
+    error, k = x / (x + 1) * share, []
+    for _ in range(n):
+        k.append(x[np.argmax(np.abs(error))])
+        error = error * (x - k[-1]) / (x + k[-1])
+    return np.array(k)
+
+
+def two_nodes(function, x, nodes):
+    """Coordinates of a value on its two neighbouring nodes, by the pseudo-inverse."""
+    phi = np.zeros(len(nodes))
+    if x == 0:
+        return phi
+    upper = int(np.searchsorted(nodes, x, side="right"))
+    chosen = [i for i in (upper - 1, upper) if 0 <= i < len(nodes)]
+    z = nodes[chosen]
+    phi[chosen] = np.linalg.pinv(function(z[:, None], z), rcond=1e-14) @ function(
+        z, np.full_like(z, x)
+    )
+    return phi

@@ -34,9 +34,10 @@ def check_rows(X: object, name: str, *, nonnegative: str | None = None) -> Matri
     if values.size:
         low, high = values.min(), values.max()  # NaN propagates
         if not (np.isfinite(low) and np.isfinite(high)):
-            _refuse(rows, ~np.isfinite(values), name, "is not finite")
+            _refuse(rows, ~np.isfinite(values), name, "is not finite: NaN and inf are refused")
         if nonnegative is not None and low < 0:
-            _refuse(rows, values < 0, name, f"is negative, but {nonnegative} needs values >= 0")
+            needs = f"is negative, but {nonnegative} needs values >= 0"
+            _refuse(rows, values < 0, f"Negative values in data: {name}", needs)
     return rows
 
 

@@ -9,7 +9,7 @@ from scipy.sparse.linalg import LinearOperator
 from hilbin.kernels._arrays import Array, Matrix
 
 
-class LazyGram(LinearOperator):  # type: ignore[misc]
+class LazyGram(LinearOperator):
     """``K @ v`` and ``K.T @ v`` by bands of rows; see :meth:`hilbin.kernels.Kernel.lazy`."""
 
     def __init__(

@@ -34,6 +34,10 @@ class AdditiveKernel(Kernel):
         """``u(x)``, finite wherever the weight is not 0."""
         raise NotImplementedError
 
+    def value(self, u: Array) -> Array:
+        """The ``x`` with ``u(x) = u``; explicit maps need it, Gram matrices do not."""
+        raise NotImplementedError
+
     def weight(self, x: Array) -> Array:
         """``r(x)``."""
         raise NotImplementedError
@@ -99,6 +103,10 @@ class HomogeneousKernel(AdditiveKernel):
         """``log x``."""
         return np.log(x)
 
+    def value(self, u: Array) -> Array:
+        """``e^u``."""
+        return np.exp(u)
+
     def weight(self, x: Array) -> Array:
         """``x^(h/2)``."""
         return np.sqrt(x) if self.degree == 1 else np.power(x, self.degree / 2)
@@ -110,6 +118,10 @@ class StationaryKernel(AdditiveKernel):
     def coordinate(self, x: Array) -> Array:
         """``x``."""
         return x
+
+    def value(self, u: Array) -> Array:
+        """``u``."""
+        return u
 
     def weight(self, x: Array) -> Array:
         """1."""

@@ -61,7 +61,7 @@ def statistic(rule: Rule, distances: Array, name: str) -> float:
     """The rule's number for a square matrix of distances; ``name`` is the parameter it sets."""
     pairs = distances[np.triu_indices_from(distances, k=1)].astype(np.float64)
     if not pairs.size:
-        raise ValueError(f"{name}={rule!r} needs at least two rows")
+        raise ValueError(f"{name}={rule!r} needs at least two rows, got 1 sample")
     if rule == "mean":
         value = float(pairs.mean())
     else:

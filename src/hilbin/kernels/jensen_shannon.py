@@ -38,5 +38,6 @@ class JensenShannon(HomogeneousKernel):
 
     def profile(self, t: Array) -> Array:
         """Half the sum of both sides, with ``log(1 + e^t) = t + log(1 + e^-t)``."""
+        t = np.minimum(t, 1000.0)  # the profile is 0 long before exp overflows
         small = np.log1p(np.exp(-t))
         return (np.exp(t / 2) * small + np.exp(-t / 2) * (t + small)) / (2 * np.log(2))
