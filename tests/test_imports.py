@@ -17,6 +17,7 @@ ALLOWED = {
     "_core": set(),
     "parallel": set(),
     "kernels": {"_core", "parallel"},
+    "maps": {"_core", "kernels", "parallel"},
     "plot": {"kernels"},
 }
 

@@ -8,9 +8,9 @@ from hilbin._versions import show_versions
 
 __version__ = version("hilbin")
 
-_MODULES = ("kernels", "plot")
+_MODULES = ("kernels", "maps", "plot")
 
-__all__ = ["__version__", "kernels", "plot", "show_versions"]
+__all__ = ["__version__", "kernels", "maps", "plot", "show_versions"]
 
 
 def __getattr__(name: str) -> ModuleType:

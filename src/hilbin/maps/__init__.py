@@ -1,0 +1,20 @@
+"""Maps: kernels as explicit features, by scikit-learn transformers that state their error."""
+
+from hilbin.maps._base import KernelMap, MapError
+from hilbin.maps._inner import NodeInner
+from hilbin.maps.additive import AdditiveMap
+from hilbin.maps.fourier import FourierMap
+from hilbin.maps.nystroem import NystroemMap
+from hilbin.maps.projection import SparseProjectionMap
+from hilbin.maps.sparse import SparseMap
+
+__all__ = [
+    "AdditiveMap",
+    "FourierMap",
+    "KernelMap",
+    "MapError",
+    "NodeInner",
+    "NystroemMap",
+    "SparseMap",
+    "SparseProjectionMap",
+]

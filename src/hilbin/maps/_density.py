@@ -1,0 +1,105 @@
+"""How the values of a data set are spread along the coordinate of an additive kernel.
+
+Maps are fitted to this histogram alone: 300 equal bins of ``u(x)`` between the smallest and the
+largest value that counts (for histogram kernels ``u = log x`` and zeros do not count). A bin stands
+at the mean coordinate of the values in it, so that data of few distinct values is met exactly.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+import scipy.sparse as sp
+
+from hilbin.kernels import AdditiveKernel
+from hilbin.kernels._arrays import Array, Matrix
+
+BINS = 300
+BLOCK = 1 << 20
+
+
+@dataclass(frozen=True)
+class Density:
+    """Masses at values: ``u`` ascending, ``x`` with ``u(x) = u``, ``r(x)`` and the share ``mass``.
+
+    ``sample`` is one value of the data from each bin; ``edges`` holds the coordinates of the ends
+    of the domain, ``low`` and ``high`` their values.
+    """
+
+    kernel: AdditiveKernel
+    u: Array
+    x: Array
+    weight: Array
+    mass: Array
+    sample: Array
+    edges: tuple[float, float]
+    low: float
+    high: float
+
+    def finer(self) -> "Density":
+        """With both the mean and the sample of every bin, each of half the mass.
+
+        What is fitted to the means is measured on this: it tells if bins are too wide.
+        """
+        x = np.concatenate([self.x, self.sample])
+        mass = np.concatenate([self.mass, self.mass]) / 2
+        u = self.kernel.coordinate(x)
+        return replace(self, u=u, x=x, weight=self.kernel.weight(x), mass=mass)
+
+    def kernel_matrix(self) -> Array:
+        """``k(x, y)`` between all values."""
+        return one_dimensional(self.kernel, self.u, self.weight, self.u, self.weight)
+
+    def with_floor(self, share: float) -> Array:
+        """The masses, mixed with ``share`` of equal masses."""
+        return (1 - share) * self.mass + share / self.mass.size
+
+
+def one_dimensional(kernel: AdditiveKernel, u: Array, r: Array, v: Array, s: Array) -> Array:
+    """``r_i s_j P(|u_i - v_j|)``."""
+    return kernel.profile(np.abs(u[:, None] - v)) * r[:, None] * s
+
+
+def density(
+    kernel: AdditiveKernel, X: Matrix, domain: tuple[float, float] | None = None
+) -> Density:
+    """The histogram of ``X``; ``domain`` gives the ends, and values beyond count at the ends."""
+    low, high = _ends(kernel, X) if domain is None else domain
+    first, last = (float(kernel.coordinate(np.array([v]))[0]) for v in (low, high))
+    bins = BINS if last > first else 1
+    scale = bins / (last - first) if last > first else 0.0
+    counts, sums, sample = np.zeros(bins), np.zeros(bins), np.full(bins, low)
+    for values, times in _blocks(kernel, X):
+        u = kernel.coordinate(values).astype(np.float64)
+        at = np.clip((u - first) * scale, 0, bins - 1).astype(np.intp)
+        sample[at] = np.clip(values, low, high)
+        counts += times * np.bincount(at, minlength=bins)
+        sums += times * np.bincount(at, np.clip(u, first, last), minlength=bins)
+    if not counts.any():  # an empty data set: what there is to know is the domain
+        counts += 1
+        sums += first + (np.arange(bins) + 0.5) * (last - first) / bins
+        sample = kernel.value(sums)
+    seen = counts > 0
+    u = sums[seen] / counts[seen]
+    x = kernel.value(u)
+    mass, edges = counts[seen] / counts.sum(), (first, last)
+    return Density(kernel, u, x, kernel.weight(x), mass, sample[seen], edges, low, high)
+
+
+def _ends(kernel: AdditiveKernel, X: Matrix) -> tuple[float, float]:
+    low, high = np.inf, -np.inf
+    for values, _ in _blocks(kernel, X):
+        if values.size:
+            low, high = min(low, float(values.min())), max(high, float(values.max()))
+    return (low, high) if low <= high else (1.0, 1.0)
+
+
+def _blocks(kernel: AdditiveKernel, X: Matrix) -> Iterator[tuple[Array, float]]:
+    """Values that count, block by block, and how often each block counts."""
+    values = X.data if sp.issparse(X) else X
+    step = max(1, BLOCK // max(1, values.shape[-1] if values.ndim == 2 else 1))
+    for begin in range(0, values.shape[0], step):
+        block = values[begin : begin + step].ravel()
+        yield block[kernel.weight(block) != 0], 1.0
+    if sp.issparse(X) and kernel.weight(np.zeros(1))[0] != 0:
+        yield np.zeros(1, X.dtype), float(X.shape[0] * X.shape[1] - X.nnz)
