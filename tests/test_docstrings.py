@@ -6,6 +6,7 @@ import pytest
 
 import hilbin
 import hilbin.kernels
+import hilbin.maps
 import hilbin.plot
 
 NO_EXAMPLE = {
@@ -14,8 +15,10 @@ NO_EXAMPLE = {
     "HomogeneousKernel",
     "StationaryKernel",
     "NotPositiveDefiniteWarning",
+    "KernelMap",
 }
 PUBLIC = [getattr(hilbin.kernels, n) for n in hilbin.kernels.__all__]
+PUBLIC += [getattr(hilbin.maps, n) for n in hilbin.maps.__all__]
 PUBLIC += [getattr(hilbin.plot, n) for n in hilbin.plot.__all__] + [hilbin.show_versions]
 
 
