@@ -33,7 +33,9 @@ doctest_global_setup = "import numpy as np"
 sphinx_gallery_conf = {
     "examples_dirs": "../examples/gallery",
     "gallery_dirs": "gallery",
-    "within_subsection_order": ExplicitOrder(["plot_kernel_matrices.py", "plot_own_kernel.py"]),
+    "within_subsection_order": ExplicitOrder(
+        ["plot_kernel_matrices.py", "plot_feature_maps.py", "plot_own_kernel.py"]
+    ),
     "doc_module": ("hilbin",),
     "reference_url": {"hilbin": None},
     "backreferences_dir": "gallery/backreferences",
@@ -53,4 +55,4 @@ html_theme_options = {
     "footer_start": ["copyright"],
     "footer_end": [],
 }
-html_sidebars = {"index": [], "architecture": [], "kernels": [], "add_a_kernel": []}
+html_sidebars = {"index": [], "architecture": [], "kernels": [], "maps": [], "add_a_kernel": []}

@@ -168,6 +168,20 @@ def test_orthogonal_within_blocks(points):
     assert len(np.unique(np.linalg.norm(W, axis=1).round(9))) == 15
 
 
+def test_orthogonal_along_the_directions_of_the_data():
+    rng = np.random.RandomState(0)
+    V = np.linalg.qr(rng.standard_normal((40, 8)))[0].T
+    X = 5 + rng.standard_normal((100, 8)) @ V + 1e-6 * rng.standard_normal((100, 40))
+    W = _frequencies.orthogonal_along(X, 8, rng)
+    within = W @ V.T
+    products = within @ within.T
+    np.testing.assert_allclose(products, np.diag(np.diag(products)), atol=1e-4)
+    draws = [_frequencies.orthogonal_along(X, 12, rng) for _ in range(50)]
+    assert kstest(np.ravel(draws), "norm").pvalue > 1e-3
+    squares = np.square(draws).sum(axis=2).ravel()
+    assert kstest(squares, "chi2", args=(40,)).pvalue > 1e-3
+
+
 def test_orthogonal_directions_are_uniform():
     rng = np.random.RandomState(0)
     W = np.array([_frequencies.orthogonal(2, 2, rng) for _ in range(500)])

@@ -5,7 +5,10 @@ rows of a frequency matrix are such ``w``, drawn independently or, for a smaller
 
 - gaussian: independent;
 - orthogonal: ``S Q^T``, the columns of ``Q`` a uniformly random orthonormal system, ``S`` diagonal
-  with lengths of Gaussian vectors. Every row is still N(0, I), but no two repeat each other;
+  with lengths of Gaussian vectors. Every row is still N(0, I), but no two repeat each other. The
+  gain is that of the share of all directions that a block of rows fills, and in few directions
+  most of the data differs: rows are orthogonal within ``r`` principal directions of the data,
+  ``r`` such that blocks are full, and independent across them;
 - qmc: normal quantiles of a scrambled Sobol sequence, which fills the unit cube evenly;
 - structured: ``sqrt(p) H D_1 H D_2 H D_3``, ``H`` the orthonormal Walsh-Hadamard matrix of a size
   ``p`` that is a power of two, ``D_r`` diagonals of random signs. Orthogonal rows that are never
@@ -29,6 +32,7 @@ Projection: TypeAlias = Callable[[Matrix], Array]
 SPARSE_DENSITY = 0.1  # from here on a dense product is faster than a sparse one
 ROUNDS = 3
 LEAST_WIDTHS = (64, 256)
+LEAST_SAMPLE = 64  # rows from which principal directions can be told
 
 
 def gaussian(count: int, width: int, rng: np.random.RandomState) -> Array:
@@ -48,6 +52,18 @@ def orthogonal(count: int, width: int, rng: np.random.RandomState) -> Array:
     return np.concatenate(blocks)
 
 
+def orthogonal_along(sample: Array, count: int, rng: np.random.RandomState) -> Array:
+    """Rows that are orthogonal within leading principal directions of ``sample``."""
+    n, width = sample.shape
+    blocks = -(-count // max(1, min(width, n - 1)))
+    rank = -(-count // blocks)
+    if rank == width or n < LEAST_SAMPLE:
+        return orthogonal(count, width, rng)
+    V = np.linalg.svd(sample - sample.mean(axis=0), full_matrices=False)[2][:rank]
+    across = gaussian(count, width, rng)
+    return orthogonal(count, rank, rng) @ V + (across - (across @ V.T) @ V)
+
+
 def sobol(count: int, width: int, rng: np.random.RandomState) -> Array:
     """Rows whose quantiles fill the unit cube evenly."""
     if width > qmc.Sobol.MAXDIM:
@@ -64,12 +80,7 @@ def sobol(count: int, width: int, rng: np.random.RandomState) -> Array:
     return ndtri(np.clip(points, half_step, 1 - half_step))
 
 
-DENSE_KINDS: dict[str, Callable[[int, int, np.random.RandomState], Array]] = {
-    "orthogonal": orthogonal,
-    "gaussian": gaussian,
-    "qmc": sobol,
-}
-KINDS = (*DENSE_KINDS, "structured")
+KINDS = ("orthogonal", "gaussian", "qmc", "structured")
 
 
 def structured(count: int, width: int, rng: np.random.RandomState) -> tuple[Array, Array]:

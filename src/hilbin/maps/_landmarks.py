@@ -80,6 +80,14 @@ def landmark_gram(kernel: Kernel, Z: Matrix, n_jobs: int | None) -> Array:
     return K
 
 
+def no_landmarks(kernel: Kernel, sample: Matrix, Z: Matrix, n_jobs: int | None) -> Matrix:
+    """The rows of ``sample`` that are no landmarks, to measure an error on; all if none is left."""
+    norms, Z = kernel._diag(sample), Z.astype(np.float64)
+    gaps = norms[:, None] + kernel._diag(Z) - 2 * dense(kernel._gram(sample, Z, n_jobs))
+    others = gaps.min(axis=1) > 1e-9 * norms
+    return sample[others] if others.any() else sample
+
+
 def spectrum(K: Array, dtype: Any = np.float64) -> tuple[Array, Array]:
     """Eigenvalues, the largest first, and eigenvectors, without those that are rounding.
 

@@ -9,8 +9,9 @@ A Gaussian kernel is the mean of waves,
 
 have inner products that are the kernel in expectation, and :math:`\langle z(x), z(x) \rangle = 1`
 always (Rahimi and Recht, *Random Features for Large-Scale Kernel Machines*, 2007). The error falls
-as :math:`1 / \sqrt m`, and is about half as large if the frequencies are orthogonal (Yu, Suresh,
-Choromanski, Holtmann-Rice and Kumar, *Orthogonal Random Features*, 2016).
+as :math:`1 / \sqrt m`, and is smaller if the frequencies are orthogonal (Yu, Suresh, Choromanski,
+Holtmann-Rice and Kumar, *Orthogonal Random Features*, 2016), the more so if they are that in the
+directions in which the data differs.
 
 The exponential of an additive kernel is a Gaussian too, on the kernel's own map :math:`\varphi`:
 :math:`d(x, y) = \tfrac12 \|\varphi(x) - \varphi(y)\|^2`, so :math:`e^{-\gamma d}` takes
@@ -31,18 +32,21 @@ from sklearn.utils.validation import check_is_fitted
 from hilbin._core import core
 from hilbin.kernels import AdditiveKernel, Exponential, Gaussian, Kernel
 from hilbin.kernels._arrays import Array, Matrix, row_sums
-from hilbin.maps._base import KernelMap, measured, require_count, sample_rows
+from hilbin.maps._base import KernelMap, measured, require_count, sample_rows, to_dense
 from hilbin.maps._frequencies import (
-    DENSE_KINDS,
     KINDS,
     Projection,
     dense_projection,
+    gaussian,
+    orthogonal_along,
+    sobol,
     structured,
     structured_projection,
 )
 from hilbin.maps.additive import AdditiveMap
 from hilbin.parallel import blas_threads, ranges, stream
 
+SAMPLE_VALUES = 1 << 21  # mapped, in which principal directions are found
 BLOCK_ROWS = 512  # a product of fewer rows is slower
 BLOCK_BYTES = 1 << 24
 STRUCTURED_BLOCK_BYTES = 1 << 20  # rows stay in the cache from the padding to the cosines
@@ -52,7 +56,8 @@ class FourierMap(ClassNamePrefixFeaturesOutMixin, KernelMap):
     r"""Random Fourier features of a Gaussian kernel, or of an additive kernel's exponential.
 
     Rows become ``n_components`` dense features of inner products near the kernel's values, whatever
-    the data: nothing but the scale ``gamma="median"`` and the additive map's parameters is learnt.
+    the data: only the scale ``gamma="median"``, the additive map's parameters and the directions in
+    which frequencies are orthogonal are learnt.
     :class:`~hilbin.maps.NystroemMap` learns from the data, takes any kernel, and needs fewer
     features where the kernel matrix is near a low rank; it costs more per row.
 
@@ -63,8 +68,8 @@ class FourierMap(ClassNamePrefixFeaturesOutMixin, KernelMap):
         Features: cosines and sines in pairs, so that every row has length 1. If odd, the last
         frequency has one feature, a cosine with a random phase.
     kind : {"orthogonal", "gaussian", "qmc", "structured"}, default "orthogonal"
-        How frequencies are drawn. Orthogonal ones err about half as much as independent (gaussian)
-        ones, but cost a QR decomposition in ``fit``, seconds from a few thousand inputs on.
+        How frequencies are drawn. Orthogonal ones err little more than half as much as independent
+        (gaussian) ones, but cost decompositions in ``fit``, seconds from a few thousand inputs on.
         Structured ones err about as little, take no memory and :math:`O(p \log p)` per row, and are
         the choice for many inputs, that is, bins times components of the additive map. Evenly
         spread (qmc) ones err least, by up to ten times, for fewer than about ten inputs.
@@ -149,8 +154,8 @@ class FourierMap(ClassNamePrefixFeaturesOutMixin, KernelMap):
             # QR calls BLAS very often on little data: threads that nobody asked for wait more than
             # they work.
             with blas_threads(self.n_jobs or 1):
-                W = self._scale() * DENSE_KINDS[self.kind](pairs, width, rng)
-            self.frequencies_ = W.astype(rows.dtype, order="F")
+                W = self._drawn(pairs, width, rows, rng)
+            self.frequencies_ = (self._scale() * W).astype(rows.dtype, order="F")
         self._phase = rng.uniform(0, 2 * np.pi)
         self._n_features_out = int(self.n_components)
         some = sample_rows(rows, rng)
@@ -187,6 +192,13 @@ class FourierMap(ClassNamePrefixFeaturesOutMixin, KernelMap):
         if self.kind not in KINDS:
             raise ValueError(f"kind must be one of {', '.join(KINDS)}, got {self.kind!r}")
         return (require_count("n_components", self.n_components) + 1) // 2
+
+    def _drawn(self, pairs: int, width: int, rows: Matrix, rng: Any) -> Array:
+        if self.kind != "orthogonal":
+            return (gaussian if self.kind == "gaussian" else sobol)(pairs, width, rng)
+        mapped, factors = self._mapped(sample_rows(rows, rng, max(2, SAMPLE_VALUES // width)))
+        stretch = 1.0 if factors is None else factors[:, None]
+        return orthogonal_along(to_dense(mapped) * stretch, pairs, rng)
 
     def _fitted_map(self, rows: Matrix) -> Any:
         if isinstance(self.kernel_, Gaussian):

@@ -33,6 +33,7 @@ from hilbin.maps._base import KernelMap, measured, require_count, sample_rows
 from hilbin.maps._landmarks import (
     choose_landmarks,
     landmark_gram,
+    no_landmarks,
     require_positive_definite,
     spectrum,
 )
@@ -69,13 +70,13 @@ class NystroemMap(ClassNamePrefixFeaturesOutMixin, KernelMap):
         ``kernel`` without rules.
     landmarks_ : ndarray or CSR of shape (D, d)
         The landmarks, in the dtype and the storage of the data of ``fit``.
-    projection_ : ndarray of shape (D, n_components_)
-        :math:`U \Lambda^{-1/2}`, by falling eigenvalue; eigenvalues that may be rounding are left
-        out.
+    projection_ : ndarray
+        Of shape ``(D, n_components_)``: :math:`U \Lambda^{-1/2}`, by falling eigenvalue;
+        eigenvalues that may be rounding are left out.
     n_components_ : int
         Number of columns.
     error_ : MapError
-        Measured on at most 500 rows of the data of ``fit``.
+        Measured on at most 500 rows of the data of ``fit`` that are no landmarks.
     n_features_in_ : int
         Number of columns of the data of ``fit``.
     feature_names_in_ : ndarray of str
@@ -137,7 +138,7 @@ class NystroemMap(ClassNamePrefixFeaturesOutMixin, KernelMap):
         self.n_components_ = len(values)
         if isinstance(self.landmarks, str) and self.n_components_ < count:
             self._warn_fewer(count, rows.shape[0])
-        sample = sample_rows(rows, rng)
+        sample = no_landmarks(self.kernel_, sample_rows(rows, rng), self.landmarks_, self.n_jobs)
         F = self._features(sample)
         self.error_ = measured(dense(self.kernel_.gram(sample)), F @ F.T, per="row")
         return self
@@ -151,9 +152,9 @@ class NystroemMap(ClassNamePrefixFeaturesOutMixin, KernelMap):
 
         Returns
         -------
-        F : ndarray of shape (n, n_components_)
-            float32 if ``X`` is float32, else float64. Besides it, about as much memory is used as
-            scikit-learn's ``working_memory`` setting.
+        F : ndarray
+            Of shape ``(n, n_components_)``; float32 if ``X`` is float32, else float64. Besides
+            it, about as much memory is used as scikit-learn's ``working_memory`` setting.
         """
         check_is_fitted(self)
         return self._features(self._rows(X))

@@ -34,6 +34,7 @@ from hilbin.maps._base import KernelMap, measured, require_count, sample_rows
 from hilbin.maps._landmarks import (
     choose_landmarks,
     landmark_gram,
+    no_landmarks,
     require_positive_definite,
     spectrum,
 )
@@ -143,7 +144,7 @@ class SparseProjectionMap(ClassNamePrefixFeaturesOutMixin, KernelMap):
         if self.orthonormal:
             values, vectors = spectrum(self._K)
             self.factor_ = vectors * np.sqrt(values)
-        sample = sample_rows(rows, rng)
+        sample = no_landmarks(self.kernel_, sample_rows(rows, rng), self.landmarks_, self.n_jobs)
         Phi = self._coordinates(sample)
         approximation = Phi @ (Phi @ self._K).T
         self.error_ = measured(dense(self.kernel_.gram(sample)), approximation, per="row")

@@ -26,7 +26,7 @@ from hilbin.maps._density import Density, density
 from hilbin.maps._expand import Fill, expand
 from hilbin.maps._inner import NodeInner
 from hilbin.maps._nodes import TwoNodes, place
-from hilbin.parallel import ranges, run
+from hilbin.parallel import blas_threads, ranges, run
 
 SPACINGS = ("auto", "log", "uniform", "quantile")
 BLOCK = 1 << 15  # values
@@ -115,7 +115,9 @@ class SparseMap(KernelMap):
         self._check_parameters()
         rows = self._rows(X, reset=True)
         values = density(self.kernel, rows, self.domain)
-        found = [self._made(values, nodes, name) for name, nodes in self._candidates(values)]
+        candidates = self._candidates(values)
+        with blas_threads(self.n_jobs or 1):  # on small matrices more threads mostly wait
+            found = [self._made(values, nodes, name) for name, nodes in candidates]
         self.error_, self._two, self.spacing_ = min(found, key=lambda made: made[0].expected)
         self.nodes_ = self._two.nodes
         self.inner_ = NodeInner(self.kernel, self.nodes_, rows.shape[1])
