@@ -16,7 +16,12 @@ import matplotlib.pyplot as plt
 README = Path(__file__).parents[1] / "README.md"
 BEGIN, END = "<!-- bench:begin -->", "<!-- bench:end -->"
 COLOURS = ("#2b6cb0", "#a9c8e8", "#dd8452")
+CURVES = (  # colours and markers
+    *(("#dd8452", "o"), ("#8172b3", "s"), ("#937860", "D"), ("#55a868", "^"), ("#c44e52", "v")),
+    *(("#ccb974", "P"), ("#64b5cd", "X"), ("#e377c2", "<"), ("#7f7f7f", ">"), ("#1d4e4a", ".")),
+)
 INK = "#333333"
+PANELS = 3  # side by side
 INTRODUCTION = """\
 # Benchmarks
 
@@ -159,6 +164,54 @@ def finish(figure: Any, axes: Any, plot: dict[str, Any]) -> None:
         figure.legend(loc="outside lower center", ncols=4, fontsize=8, frameon=False)
 
 
+def draw_curves(plot: dict[str, Any], path: Path) -> None:
+    """Panels of curves over ``x``, heights on a log scale; see :func:`curve_style`."""
+    panels, width = plot["panels"], min(PANELS, len(plot["panels"]))
+    rows = -(-len(panels) // width)
+    figure, grid = plt.subplots(
+        rows, width, figsize=(3.3 * width, 2.9 * rows + 0.9), sharex=True, squeeze=False
+    )
+    styles: dict[str, dict[str, Any]] = {}
+    for axes, (title, curves) in zip(grid.flat, panels.items(), strict=False):
+        for name, values in curves.items():
+            style = styles.setdefault(name, curve_style(plot, name, len(styles)))
+            points = [(x, v) for x, v in zip(plot["x"], values, strict=True) if v]
+            axes.plot(*zip(*points, strict=True), **style)
+        axes.set_yscale("log")
+        if plot.get("log"):
+            axes.set_xscale("log")
+            axes.set_xticks([], minor=True)
+        axes.set_xticks(plot["x"], [f"{x:g}" for x in plot["x"]])
+        axes.set_title(title, fontsize=9, loc="left", color=INK)
+        axes.tick_params(axis="both", which="both", length=0, labelsize=8, colors=INK)
+        axes.grid(color="#e5e5e5", linewidth=0.8)
+        axes.set_axisbelow(True)
+        axes.spines[["top", "right", "left", "bottom"]].set_visible(False)
+    for axes in list(grid.flat)[len(panels) :]:
+        axes.set_visible(False)
+    for axes in grid[-1]:
+        axes.set_xlabel(plot["axis"], fontsize=9, color=INK)
+    figure.supylabel(plot["height"], fontsize=9, color=INK)
+    figure.suptitle(plot["title"], fontsize=10, x=0.01, ha="left", color=INK)
+    handles = [plt.Line2D([], [], label=name, **style) for name, style in styles.items()]
+    figure.legend(
+        handles=handles, loc="outside lower center", ncols=4, fontsize=8, frameon=False,
+        handlelength=3,
+    )  # fmt: skip
+    figure.savefig(path, dpi=110, metadata={"Software": None})
+    plt.close(figure)
+
+
+def curve_style(plot: dict[str, Any], name: str, number: int) -> dict[str, Any]:
+    """How a curve looks in every panel: ``strong`` ones are wide, ``bounds`` dashed."""
+    if name in plot.get("bounds", ()):
+        return {"color": INK, "linestyle": "--", "linewidth": 1.2, "zorder": 4}
+    if name in plot.get("strong", ()):
+        return {"color": COLOURS[1], "linewidth": 6, "solid_capstyle": "round", "zorder": 1}
+    colour, marker = CURVES[number % len(CURVES)]
+    return {"color": colour, "marker": marker, "markersize": 4, "linewidth": 1}
+
+
 def update_readme(path: Path, results: list[dict[str, Any]]) -> None:
     """Put the headline claims between the marks, if the marks are there."""
     text = path.read_text(encoding="utf-8") if path.exists() else ""
@@ -180,7 +233,8 @@ def main() -> None:
     with plt.rc_context({"figure.constrained_layout.use": True}):
         for result in results:
             for plot in result["plots"]:
-                draw(plot, harness.RESULTS / f"{plot['name']}.png")
+                drawn = draw_curves if "panels" in plot else draw
+                drawn(plot, harness.RESULTS / f"{plot['name']}.png")
     page = "\n\n".join([INTRODUCTION, *(section(result) for result in results)]) + "\n"
     (harness.RESULTS / "README.md").write_text(page, encoding="utf-8")
     update_readme(README, results)

@@ -8,7 +8,7 @@ from pathlib import Path
 import harness
 import render
 
-SCRIPTS = ("gram", "gcs", "install")
+SCRIPTS = ("gram", "gcs", "maps", "maps_random", "maps_speed", "install")
 
 
 def main() -> int:

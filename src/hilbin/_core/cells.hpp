@@ -47,8 +47,8 @@ template <class T> struct EvenCells {
 // Calls use(i, cell, t) for every x[i].
 template <class T, class Cells, class Use>
 HILBIN_INLINE void each_cell(const Cells& cells, const T* x, ptrdiff_t count, Use use) {
-  T t[lanes<T>], last[lanes<T>] = {};
-  IntOf<T> cell[lanes<T>];
+  alignas(vector_bytes) T t[lanes<T>], last[lanes<T>] = {};
+  alignas(vector_bytes) IntOf<T> cell[lanes<T>];
   auto find = [&](const T* from) HILBIN_INLINE_LAMBDA {
     Vec<T> position;
     IntVec<T> number;

@@ -2,6 +2,8 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
+#include <limits>
 #include <string>
 
 #include "bindings.hpp"
@@ -71,12 +73,34 @@ template <class T> struct CsrArgument {
   }
 };
 
+// The smallest number, and whether all are finite, in one pass over memory.
+template <class T> nb::tuple least_and_finite(Vector<const T> x) {
+  T low = std::numeric_limits<T>::infinity(), zeros = 0;
+  {
+    nb::gil_scoped_release release;
+    const ptrdiff_t count = x.shape(0), whole = count / (4 * lanes<T>) * (4 * lanes<T>);
+    Vec<T> least[4], zero[4] = {};  // 0 * x is 0 for finite x alone
+    for (auto& v : least) v = splat(low);
+    for (ptrdiff_t i = 0; i < whole; i += 4 * lanes<T>)
+      for (int j = 0; j < 4; ++j) {
+        const Vec<T> v = load(x.data() + i + j * lanes<T>);
+        least[j] = smaller(v, least[j]);
+        zero[j] += v * T(0);
+      }
+    for (int j = 0; j < 4; ++j)
+      for (int lane = 0; lane < lanes<T>; ++lane) low = std::min(low, least[j][lane]), zeros += zero[j][lane];
+    for (ptrdiff_t i = whole; i < count; ++i) low = std::min(low, x.data()[i]), zeros += x.data()[i] * T(0);
+  }
+  return nb::make_tuple(low, zeros == 0);
+}
+
 template <class T> void define_pairwise(nb::module_& m, const char* panel_rows_name) {
   using Values = Vector<const T>;
   using ValueList = std::vector<Values>;
   using Indices = Vector<const int32_t>;
   using Pointers = Vector<const int64_t>;
 
+  m.def("least_and_finite", &least_and_finite<T>, "x"_a);
   m.def(panel_rows_name, [](const std::string& op) {
     int width = 0;
     with_op<T>(op, nullptr, [&](auto o) { width = panel_rows<decltype(o), T>; });

@@ -8,6 +8,8 @@ import numpy.typing as npt
 import scipy.sparse as sp
 from sklearn.utils import check_array
 
+from hilbin._core import core
+
 Array: TypeAlias = npt.NDArray[Any]
 Matrix: TypeAlias = Any  # a dense 2-D array or a CSR matrix of float32 or float64
 Function: TypeAlias = Callable[[Array], Array]
@@ -19,6 +21,13 @@ def check_rows(X: object, name: str, *, nonnegative: str | None = None) -> Matri
     NaN, infinities and, where ``nonnegative`` names who asks for it, negative values raise an
     error that names the argument and the first offending row and column.
     """
+    return check_rows_and_least(X, name, nonnegative=nonnegative)[0]
+
+
+def check_rows_and_least(
+    X: object, name: str, *, nonnegative: str | None = None
+) -> tuple[Matrix, float]:
+    """As :func:`check_rows`, and the smallest of the stored values, or infinity."""
     rows = check_array(
         X,
         accept_sparse="csr",
@@ -31,14 +40,13 @@ def check_rows(X: object, name: str, *, nonnegative: str | None = None) -> Matri
     elif not (rows.flags.aligned and rows.dtype.isnative):
         rows = np.array(rows, dtype=rows.dtype.newbyteorder("="))
     values = rows.data if sp.issparse(rows) else rows
-    if values.size:
-        low, high = values.min(), values.max()  # NaN propagates
-        if not (np.isfinite(low) and np.isfinite(high)):
-            _refuse(rows, ~np.isfinite(values), name, "is not finite: NaN and inf are refused")
-        if nonnegative is not None and low < 0:
-            needs = f"is negative, but {nonnegative} needs values >= 0"
-            _refuse(rows, values < 0, f"Negative values in data: {name}", needs)
-    return rows
+    low, finite = _least_and_finite(values) if values.size else (np.inf, True)
+    if not finite:
+        _refuse(rows, ~np.isfinite(values), name, "is not finite: NaN and inf are refused")
+    if nonnegative is not None and low < 0:
+        needs = f"is negative, but {nonnegative} needs values >= 0"
+        _refuse(rows, values < 0, f"Negative values in data: {name}", needs)
+    return rows, low
 
 
 def check_pair(
@@ -76,6 +84,14 @@ def row_sums(X: Matrix, function: Function) -> Array:
         (function(X.data).astype(np.float64) - zero, X.indices, X.indptr), X.shape
     )
     return np.asarray(stored.sum(axis=1)).ravel() + zero * X.shape[1]
+
+
+def _least_and_finite(values: Array) -> tuple[float, bool]:
+    if values.flags.forc:
+        least, finite = core.least_and_finite(values.ravel(order="K"))
+        return least, finite
+    low, high = values.min(), values.max()  # NaN propagates
+    return low, bool(np.isfinite(low) and np.isfinite(high))
 
 
 def _canonical(X: Matrix, name: str) -> Matrix:

@@ -10,7 +10,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
 from hilbin.kernels import Kernel
-from hilbin.kernels._arrays import Array, Matrix, check_rows
+from hilbin.kernels._arrays import Array, Matrix, check_rows_and_least
 
 ERROR_ROWS = 500
 
@@ -83,6 +83,10 @@ class KernelMap(TransformerMixin, BaseEstimator):
 
     def _rows(self, X: object, *, reset: bool = False) -> Matrix:
         """``X`` as float32 or float64 rows that the kernel accepts; ``reset`` in ``fit``."""
+        return self._rows_and_least(X, reset=reset)[0]
+
+    def _rows_and_least(self, X: object, *, reset: bool = False) -> tuple[Matrix, float]:
+        """The rows, and the smallest of their stored values."""
         kernel = self._checked_kernel()
         rows = validate_data(
             self,
@@ -92,7 +96,7 @@ class KernelMap(TransformerMixin, BaseEstimator):
             dtype=(np.float64, np.float32),
             ensure_all_finite=False,
         )
-        return check_rows(rows, "X", nonnegative=kernel._demand())
+        return check_rows_and_least(rows, "X", nonnegative=kernel._demand())
 
     def _checked_kernel(self) -> Kernel:
         if not isinstance(self.kernel, Kernel):

@@ -139,13 +139,13 @@ class SparseMap(KernelMap):
             With ``orthonormal``, an array for an array.
         """
         check_is_fitted(self)
-        rows = self._rows(X)
+        rows, least = self._rows_and_least(X)
         keeps_zero = bool(self.kernel.weight(np.zeros(1))[0] == 0)
         if self.orthonormal:
             return expand(rows, self._expansion, keeps_zero, self.n_jobs)
         if sp.issparse(rows) and not keeps_zero:
             rows = rows.toarray()
-        return self._entries(rows, keeps_zero)
+        return self._entries(rows, keeps_zero, _counts(rows, keeps_zero and least <= 0))
 
     def get_feature_names_out(self, input_features: object = None) -> Array:
         """``<name>_0, <name>_1, ...`` for every feature that came in."""
@@ -154,12 +154,12 @@ class SparseMap(KernelMap):
         width = self._expansion.n_components if self.orthonormal else self.nodes_.size
         return np.array([f"{name}_{j}" for name in names for j in range(width)], object)
 
-    def _entries(self, X: Matrix, keeps_zero: bool) -> Any:
+    def _entries(self, X: Matrix, keeps_zero: bool, counts: Array) -> Any:
         sparse, (n, d) = sp.issparse(X), X.shape
         if d * self.nodes_.size > np.iinfo(np.int32).max:
             raise ValueError(f"{d} columns of {self.nodes_.size} nodes each are too many")
         indptr = np.zeros(n + 1, np.int64)
-        np.cumsum(2 * _counts(X, keeps_zero), out=indptr[1:])
+        np.cumsum(2 * counts, out=indptr[1:])
         indices, weights = np.empty(indptr[-1], np.int32), np.empty(indptr[-1], X.dtype)
         values = X.data if sparse else np.ascontiguousarray(X).ravel()
         columns = X.indices.astype(np.int32, copy=False) if sparse else np.empty(0, np.int32)
@@ -218,13 +218,13 @@ class SparseMap(KernelMap):
         return error, two, name
 
 
-def _counts(X: Matrix, keeps_zero: bool) -> Array:
+def _counts(X: Matrix, has_zeros: bool) -> Array:
     """Values of every row that make entries."""
     if sp.issparse(X):
         return np.diff(X.indptr)
-    if not keeps_zero or X.min() > 0:  # a scan for zeros is much faster than counting them
-        return np.full(X.shape[0], X.shape[1])
-    return np.count_nonzero(X, axis=1)
+    if has_zeros:
+        return np.count_nonzero(X, axis=1)
+    return np.full(X.shape[0], X.shape[1])
 
 
 class OrthonormalNodes:
