@@ -124,7 +124,7 @@ class AdditiveMap(KernelMap):
         """
         self._check_parameters()
         values = density(self.kernel, self._rows(X, reset=True), self.domain)
-        with blas_threads(self.n_jobs or 1):  # on small matrices more threads mostly wait
+        with blas_threads(1):  # on small matrices more threads mostly wait
             if self.tol is None:
                 chosen = self._choose(values, require_count("n_components", self.n_components))
             else:

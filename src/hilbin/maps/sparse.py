@@ -116,7 +116,7 @@ class SparseMap(KernelMap):
         rows = self._rows(X, reset=True)
         values = density(self.kernel, rows, self.domain)
         candidates = self._candidates(values)
-        with blas_threads(self.n_jobs or 1):  # on small matrices more threads mostly wait
+        with blas_threads(1):  # on small matrices more threads mostly wait
             found = [self._made(values, nodes, name) for name, nodes in candidates]
         self.error_, self._two, self.spacing_ = min(found, key=lambda made: made[0].expected)
         self.nodes_ = self._two.nodes
