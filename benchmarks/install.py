@@ -14,7 +14,7 @@ from harness import claim, compare
 
 ROOT = Path(__file__).parents[1]
 BASE = "import sklearn.base"
-IMPORTS = ("hilbin", "hilbin.kernels")
+IMPORTS = ("hilbin", "hilbin.kernels", "hilbin.maps")
 LEFT_OUT = shutil.ignore_patterns(".*", "build", "dist", "__pycache__", "_build", "results")
 TEXT = (
     "The import is the difference of the medians of fresh interpreters that import sklearn.base "
