@@ -42,7 +42,7 @@ TEXT = (
     "the root of the sum of the squared eigenvalues beyond the first N over the same bins, is the "
     "least RMS that N features per value can have. The default is next to it, so it gains what the "
     "kernel allows. That is little for Intersection, whose eigenvalues fall as 1 / j²: the default "
-    "misses the 20× asked for, as every map of 5 features per value must, since the bound itself "
+    "misses the 20× asked for. Its RMS is the least that 5 features per value can have, and that "
     'is below the harmonic map by no more than the column "harmonic / bound" says. SparseMap is '
     "the way to accuracy there: its nodes cost no time. The chebyshev map is a reconstruction."
 )
