@@ -1,6 +1,7 @@
 """The law that every kernel keeps, written once."""
 
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -72,6 +73,13 @@ def check_kernel(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NotPositiveDefiniteWarning)
         assert clone(kernel) == kernel, f"{kernel!r} breaks the law of cloning"
+    _check_families(kernel, rows, K, same)
+    if map is not None:
+        _check_map(map, rows, K)
+
+
+def _check_families(kernel: Kernel, rows: Array, K: Array, same: Callable[..., None]) -> None:
+    """What additive and homogeneous kernels keep to besides."""
     if isinstance(kernel, AdditiveKernel):
         by_profile = pairwise_sum(kernel.tabulated(rows), rows, None, None)
         same(by_profile, K, "function = profile")
@@ -81,8 +89,6 @@ def check_kernel(
         )
     if isinstance(kernel, HomogeneousKernel):
         same(kernel.gram(3.0 * rows) / 3.0**kernel.degree, K, "homogeneity")
-    if map is not None:
-        _check_map(map, rows, K)
 
 
 def _check_map(map: Any, rows: Array, K: Array) -> None:

@@ -7,7 +7,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import _check_feature_names_in, validate_data
 
 from hilbin.kernels import Kernel
 from hilbin.kernels._arrays import Array, Matrix, check_rows_and_least
@@ -111,6 +111,11 @@ class KernelMap(TransformerMixin, BaseEstimator):
         low, high = domain
         if not (low <= high and (low > 0 or not self.kernel.nonnegative)):
             raise ValueError(f"domain must be (low, high) with 0 < low <= high, got {domain!r}")
+
+    def _names_per_value(self, input_features: object, width: int) -> Array:
+        """``<name>_0, <name>_1, ...``, ``width`` of them for every feature that came in."""
+        names = _check_feature_names_in(self, input_features)
+        return np.array([f"{name}_{j}" for name in names for j in range(width)], object)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

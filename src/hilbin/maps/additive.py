@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
-from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from hilbin.kernels import AdditiveKernel, Chi2
 from hilbin.kernels._arrays import Array, Function
@@ -156,10 +156,7 @@ class AdditiveMap(KernelMap):
     def get_feature_names_out(self, input_features: object = None) -> Array:
         """``<name>_0, <name>_1, ...`` for every feature that came in."""
         check_is_fitted(self)
-        names = _check_feature_names_in(self, input_features)
-        return np.array(
-            [f"{name}_{j}" for name in names for j in range(self.n_components_)], object
-        )
+        return self._names_per_value(input_features, self.n_components_)
 
     def _check_parameters(self) -> None:
         if not isinstance(self.kernel, AdditiveKernel):

@@ -16,7 +16,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
-from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from hilbin._core import core
 from hilbin.kernels import AdditiveKernel
@@ -150,9 +150,8 @@ class SparseMap(KernelMap):
     def get_feature_names_out(self, input_features: object = None) -> Array:
         """``<name>_0, <name>_1, ...`` for every feature that came in."""
         check_is_fitted(self)
-        names = _check_feature_names_in(self, input_features)
         width = self._expansion.n_components if self.orthonormal else self.nodes_.size
-        return np.array([f"{name}_{j}" for name in names for j in range(width)], object)
+        return self._names_per_value(input_features, width)
 
     def _entries(self, X: Matrix, keeps_zero: bool, counts: Array) -> Any:
         sparse, (n, d) = sp.issparse(X), X.shape
