@@ -31,9 +31,8 @@ TEXT = (
     "transform is that of orthogonal ones without their QR in fit. What is written bounds all maps "
     "of single values; the tables compare the rate with that of a copy. SparseMap's loop is bound "
     "by its two dozen instructions per value rather than by memory, and a check of the rows for "
-    "negative and non-finite values is in its time. With other work on this machine, whose two "
-    "processors slow each other down, it took up to 2.3 times as long as a copy, which is bound by "
-    "memory; alone, 1.76 to 1.85 times in three runs."
+    "negative and non-finite values is in its time. With other work on the machine it took up to "
+    "2.3 times as long as a copy; alone, 1.76 to 1.85 times in three more runs."
 )
 
 Times = dict[str, Timing]
