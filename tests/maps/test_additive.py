@@ -28,7 +28,7 @@ from hilbin.kernels import (
     StationaryKernel,
     check_kernel,
 )
-from hilbin.maps import AdditiveMap
+from hilbin.maps import AdditiveMap, SparseMap
 from hilbin.maps._density import density
 from hilbin.maps._methods import spectrum_of
 
@@ -288,6 +288,16 @@ def test_extreme_ranges():
         assert np.isfinite(AdditiveMap(kernel).fit_transform(small)).all()
 
 
+@pytest.mark.parametrize("size", [1e-60, 1e60])
+def test_values_beyond_float32(size):
+    x = size * np.array([[1.0], [2.0], [3.0]])
+    Z = AdditiveMap(Chi2()).fit_transform(x)  # in closed form
+    np.testing.assert_allclose(Z @ Z.T, Chi2().gram(x), rtol=1e-6)
+    for feature_map in (AdditiveMap(JensenShannon()), SparseMap(Chi2(), 5)):
+        with pytest.raises(ValueError, match=r"outside the range of float32.*scale the data"):
+            feature_map.fit(x)
+
+
 def test_more_components_than_rank():
     x = np.linspace(1, 2, 50)[:, None]
     with pytest.warns(UserWarning, match=r"n_components=40 is more than the rank \d+ of JensenSh"):
@@ -308,6 +318,9 @@ def test_more_components_than_rank():
         ({"parameters": [1.0, -1.0]}, ValueError, "parameters must be 1 to 64 numbers > 0"),
         ({"tol": 0.0}, ValueError, "tol must be a number > 0"),
         ({"domain": (0.0, 1.0)}, ValueError, "domain must be"),
+        ({"domain": (1.0,)}, ValueError, "domain must be"),
+        ({"domain": (1.0, np.inf)}, ValueError, "domain must be"),
+        ({"domain": ("a", "b")}, ValueError, "domain must be"),
         ({"kernel": Intersection(), "method": "series"}, ValueError, "is for Chi2 alone"),
         ({"kernel": Hellinger(), "method": "chebyshev"}, ValueError, "is for Chi2 alone"),
     ],

@@ -285,6 +285,16 @@ def test_poor_data(kernel):
         np.testing.assert_allclose(product(feature_map, X), kernel.gram(X), atol=1e-9)
 
 
+def test_very_many_nodes():
+    x = np.geomspace(1e-3, 1, 300)[:, None]
+    feature_map = SparseMap(JensenShannon(), 50_000).fit(x)
+    assert feature_map.inner_.structure == "toeplitz"  # never a matrix of all pairs of nodes
+    assert feature_map.error_.expected < 1e-10
+    np.testing.assert_allclose(
+        product(feature_map, x[::50]), JensenShannon().gram(x[::50]), atol=1e-9
+    )
+
+
 def test_many_nodes_as_an_exact_machine():
     """With a node at every value the intersection SVM is the exact one."""
     X, y = load_digits(n_class=3, return_X_y=True)

@@ -108,8 +108,10 @@ class KernelMap(TransformerMixin, BaseEstimator):
         domain = self.get_params(deep=False)["domain"]
         if domain is None:
             return
-        low, high = domain
-        if not (low <= high and (low > 0 or not self.kernel.nonnegative)):
+        ends = np.asarray(domain)
+        least = 0 if self.kernel.nonnegative else -np.inf
+        numbers = ends.shape == (2,) and ends.dtype.kind in "fiu"
+        if not (numbers and least < ends[0] <= ends[1] < np.inf):
             raise ValueError(f"domain must be (low, high) with 0 < low <= high, got {domain!r}")
 
     def _names_per_value(self, input_features: object, width: int) -> Array:

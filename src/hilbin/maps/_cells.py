@@ -2,8 +2,9 @@
 
 Values that are never negative have 64 cells per octave, from 2^-10 of the smallest value to 2^4 of
 the largest, so that the leading bits of a value are the number of its cell, and one cell down to 0,
-where functions are lines. Other values have 2048 equal cells between the ends. A cubic goes through
-Chebyshev's points of its cell. Beyond the last cell functions stay as they are at the end.
+where functions are lines; all cells are within the range of float32. Other values have 2048 equal
+cells between the ends. A cubic goes through Chebyshev's points of its cell. Beyond the last cell
+functions stay as they are at the end.
 """
 
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from hilbin.maps._expand import Fill
 
 PER_OCTAVE = 64
 OCTAVES_BELOW, OCTAVES_ABOVE = 10, 4
+LOWEST, HIGHEST = -126, 126  # octaves of float32
 EVEN = 2048
 POINTS = (1 - np.cos(np.pi * (np.arange(4) + 0.5) / 4)) / 2
 TO_POWERS = np.linalg.inv(np.vander(POINTS, 4, increasing=True))
@@ -61,9 +63,14 @@ def make_cells(low: float, high: float, *, nonnegative: bool) -> Cells:
     if not nonnegative:
         step = (high - low) / EVEN or 1.0
         return Cells(low + step * np.arange(EVEN), np.full(EVEN, step), False)
-    first = np.floor(np.log2(low)) - OCTAVES_BELOW
     last = np.floor(np.log2(high)) + OCTAVES_ABOVE
-    powers = 2.0 ** np.arange(max(first, -126), min(last, 126) + 1)
+    first = max(np.floor(np.log2(low)) - OCTAVES_BELOW, LOWEST)
+    if not LOWEST < last <= HIGHEST:
+        raise ValueError(
+            f"the largest value, {high:g}, is outside the range of float32, within which features "
+            "are tabulated: scale the data"
+        )
+    powers = 2.0 ** np.arange(first, last + 1)
     start = np.multiply.outer(powers, 1 + np.arange(PER_OCTAVE) / PER_OCTAVE).ravel()
     width = np.repeat(powers / PER_OCTAVE, PER_OCTAVE)
     return Cells(np.append(0, start), np.append(start[0], width), True)

@@ -8,8 +8,8 @@ import numpy.typing as npt
 
 from hilbin.kernels import AdditiveKernel
 from hilbin.kernels._arrays import Array
-from hilbin.maps._cells import Cells, cubics, make_cells
-from hilbin.maps._density import Density
+from hilbin.maps._cells import cubics, make_cells
+from hilbin.maps._density import Density, one_dimensional
 
 STARTS = np.linspace(0, 0.6, 7)  # of log spacing, as shares of the range of the coordinate
 
@@ -51,12 +51,8 @@ class TwoNodes:
     def __init__(self, kernel: AdditiveKernel, nodes: Array, low: float, high: float) -> None:
         self.kernel, self.nodes = kernel, nodes
         self._arguments: dict[str, tuple[Any, ...]] = {}
-        self._ends = min(low, float(nodes[0])), max(high, float(nodes[-1]))
-
-    @cached_property
-    def cells(self) -> Cells:
-        """Of the values."""
-        return make_cells(*self._ends, nonnegative=self.kernel.nonnegative)
+        low, high = min(low, float(nodes[0])), max(high, float(nodes[-1]))
+        self.cells = make_cells(low, high, nonnegative=kernel.nonnegative)
 
     @cached_property
     def _parts(self) -> tuple[Array, Array, Array]:
@@ -125,10 +121,12 @@ class TwoNodes:
         on_b = np.where(above, to_b / at_0 / r[node + 1], np.where(below, 0, on_b))
         return kernel.weight(x)[:, None] * np.stack([on_a, on_b], axis=1)
 
-    def coordinates(self, x: Array) -> Array:
-        """All coordinates of values, dense: values x nodes."""
-        node = self._lower(x)
-        phi, rows = np.zeros((x.size, self.nodes.size)), np.arange(x.size)
-        pair = self.exact(x, node)
-        phi[rows, node], phi[rows, node + 1] = pair[:, 0], pair[:, 1]
-        return phi
+    def kernel_matrix(self, x: Array) -> Array:
+        """``Phi(x)^T K_ZZ Phi(y)`` between all values, through the nodes they use alone."""
+        node, rows = self._lower(x), np.arange(x.size)
+        used = np.union1d(node, node + 1)
+        at = np.searchsorted(used, node)
+        phi, pair = np.zeros((x.size, used.size)), self.exact(x, node)
+        phi[rows, at], phi[rows, at + 1] = pair[:, 0], pair[:, 1]
+        u, r = self.kernel.coordinate(self.nodes[used]), self.kernel.weight(self.nodes[used])
+        return phi @ one_dimensional(self.kernel, u, r, u, r) @ phi.T

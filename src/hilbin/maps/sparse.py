@@ -121,6 +121,8 @@ class SparseMap(KernelMap):
         self.error_, self._two, self.spacing_ = min(found, key=lambda made: made[0].expected)
         self.nodes_ = self._two.nodes
         self.inner_ = NodeInner(self.kernel, self.nodes_, rows.shape[1])
+        if self.inner_.structure == "cumulative" and self.nodes_[-1] >= values.high:
+            self.error_ = _interpolation_error(self.error_, self.kernel, self.nodes_, values.low)
         self.domain_ = (values.low, values.high)
         if self.orthonormal:
             self._expansion = OrthonormalNodes(self._two, self.inner_.root())
@@ -208,13 +210,9 @@ class SparseMap(KernelMap):
 
     def _made(self, values: Density, nodes: Array, name: str) -> tuple[MapError, TwoNodes, str]:
         two = TwoNodes(self.kernel, nodes, values.low, values.high)
-        inner = NodeInner(self.kernel, nodes, 1)
         finer = values.finer()
-        phi = two.coordinates(finer.x)
-        error = measured(finer.kernel_matrix(), phi @ (inner @ phi.T), finer.mass, per="value")
-        if inner.structure == "cumulative" and nodes[-1] >= values.high:
-            error = _interpolation_error(error, self.kernel, nodes, values.low)
-        return error, two, name
+        K = two.kernel_matrix(finer.x)
+        return measured(finer.kernel_matrix(), K, finer.mass, per="value"), two, name
 
 
 def _counts(X: Matrix, has_zeros: bool) -> Array:
