@@ -34,8 +34,17 @@ def ranges(n: int, size: int) -> list[Range]:
     return [(begin, min(begin + size, n)) for begin in range(0, n, size)]
 
 
-def run(task: Callable[[int, int], object], parts: Sequence[Range], n_jobs: int | None) -> None:
-    """Call ``task(begin, end)`` for every range, on ``n_jobs`` threads, the caller's among them."""
+def run(
+    task: Callable[[int, int], object],
+    parts: Sequence[Range],
+    n_jobs: int | None,
+    *,
+    cancel: Callable[[], object] | None = None,
+) -> None:
+    """Call ``task(begin, end)`` for every range, on ``n_jobs`` threads, the caller's among them.
+
+    After an error or an interrupt ``cancel`` is called, to make tasks that are running end early.
+    """
     waiting = deque(parts)
 
     def next_part() -> Range | None:
@@ -57,9 +66,14 @@ def run(task: Callable[[int, int], object], parts: Sequence[Range], n_jobs: int 
         return
     with ThreadPoolExecutor(helpers) as pool:
         others = [pool.submit(work) for _ in range(helpers)]
-        work()
-        for other in others:
-            other.result()
+        try:
+            work()
+            for other in others:
+                other.result()
+        except BaseException:
+            if cancel is not None:
+                cancel()
+            raise
 
 
 def stream(

@@ -255,4 +255,6 @@ NB_MODULE(HILBIN_MODULE, m) {
   define_neighbours<float>(m);
   define_neighbours<double>(m);
   define_maps(m);
+  define_icd(m);
+  define_codes(m);
 }

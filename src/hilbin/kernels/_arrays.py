@@ -25,9 +25,12 @@ def check_rows(X: object, name: str, *, nonnegative: str | None = None) -> Matri
 
 
 def check_rows_and_least(
-    X: object, name: str, *, nonnegative: str | None = None
+    X: object, name: str, *, nonnegative: str | None = None, otherwise: str = ""
 ) -> tuple[Matrix, float]:
-    """As :func:`check_rows`, and the smallest of the stored values, or infinity."""
+    """As :func:`check_rows`, and the smallest of the stored values, or infinity.
+
+    ``otherwise`` ends the complaint about a negative value: what the caller can do about it.
+    """
     rows = check_array(
         X,
         accept_sparse="csr",
@@ -44,7 +47,7 @@ def check_rows_and_least(
     if not finite:
         _refuse(rows, ~np.isfinite(values), name, "is not finite: NaN and inf are refused")
     if nonnegative is not None and low < 0:
-        needs = f"is negative, but {nonnegative} needs values >= 0"
+        needs = f"is negative, but {nonnegative} needs values >= 0{otherwise}"
         _refuse(rows, values < 0, f"Negative values in data: {name}", needs)
     return rows, low
 

@@ -1,0 +1,167 @@
+// Bindings of codes: how values become codes, and codes scores. Every function is single-threaded and releases the
+// GIL.
+#include "codes.hpp"
+
+#include <vector>
+
+#include "bindings.hpp"
+
+using namespace nb::literals;
+
+namespace hilbin {
+namespace {
+
+using Int64s = Vector<const int64_t>;
+using Doubles = Vector<const double>;
+
+// Calls use(matrix) for codes that are dense, if there are no indices, or CSR.
+template <class Code, class Use>
+void with_codes(const Vector<const Code>& codes, const Vector<const int32_t>& indices, const Int64s& indptr, ptrdiff_t columns, Use use) {
+  if (indptr.shape(0) > 0) {
+    require(codes.shape(0) == indices.shape(0) && indptr.data()[indptr.shape(0) - 1] <= int64_t(codes.shape(0)), "codes have the wrong length");
+    use(SparseMatrix<Code>{codes.data(), indices.data(), indptr.data()});
+  } else {
+    use(DenseMatrix<Code>{codes.data(), columns});
+  }
+}
+
+template <class Code> void define_sums(nb::module_& m) {
+  // out[i] = the sums of table rows offsets[j] + code, for the rows [begin, end).
+  m.def("look_up", [](Vector<const Code> codes, Vector<const int32_t> indices, Int64s indptr, Int64s offsets,
+                      Matrix<const double> table, Matrix<double> out, ptrdiff_t begin, ptrdiff_t end) {
+    nb::gil_scoped_release release;
+    const ptrdiff_t width = table.shape(1);
+    require(width == 1 || width % lanes<double> == 0, "the table is not whole vectors wide");
+    require(ptrdiff_t(out.shape(1)) == width, "out has the wrong shape");
+    require_range(begin, end, out.shape(0));
+    with_codes(codes, indices, indptr, ptrdiff_t(offsets.shape(0)) - 1, [&](auto rows) {
+      for (ptrdiff_t i = begin; i < end; ++i) scores(rows.row(i), offsets.data(), table.data(), width, out.data() + i * width);
+    });
+  }, "codes"_a, "indices"_a, "indptr"_a, "offsets"_a, "table"_a, "out"_a, "begin"_a, "end"_a);
+
+  m.def("level_sums", [](Vector<const Code> codes, Vector<const int32_t> indices, Int64s indptr, Int64s offsets,
+                         Matrix<const double> coefficients, Matrix<double> sums) {
+    nb::gil_scoped_release release;
+    const ptrdiff_t width = coefficients.shape(1), rows_count = coefficients.shape(0);
+    require(ptrdiff_t(sums.shape(1)) == width, "sums have the wrong shape");
+    with_codes(codes, indices, indptr, ptrdiff_t(offsets.shape(0)) - 1, [&](auto rows) {
+      for (ptrdiff_t i = 0; i < rows_count; ++i)
+        add_to_levels(rows.row(i), offsets.data(), coefficients.data() + i * width, width, sums.data());
+    });
+  }, "codes"_a, "indices"_a, "indptr"_a, "offsets"_a, "coefficients"_a, "sums"_a);
+}
+
+void level_tables(Matrix<double> sums, Int64s offsets, Doubles levels) {
+  nb::gil_scoped_release release;
+  const ptrdiff_t width = sums.shape(1);
+  require(levels.shape(0) == sums.shape(0), "levels have the wrong length");
+  for (size_t j = 0; j + 1 < offsets.shape(0); ++j)
+    for (ptrdiff_t c = 0; c < width; ++c)
+      sums_to_table(sums.data() + offsets.data()[j] * width + c, width, levels.data() + offsets.data()[j],
+                    offsets.data()[j + 1] - offsets.data()[j]);
+}
+
+template <class T> void define_values(nb::module_& m) {
+  using Values = Vector<const T>;
+
+  m.def("rank_columns", [](Values values, Int64s indptr, Vector<T> levels, Vector<int64_t> counts, Vector<uint32_t> ranks,
+                           ptrdiff_t begin, ptrdiff_t end) {
+    nb::gil_scoped_release release;
+    require(levels.shape(0) == values.shape(0) && ranks.shape(0) == values.shape(0), "levels have the wrong length");
+    require_range(begin, end, counts.shape(0));
+    for (ptrdiff_t j = begin; j < end; ++j) {
+      const int64_t at = indptr.data()[j];
+      counts.data()[j] = rank_column(values.data() + at, indptr.data()[j + 1] - at, levels.data() + at, ranks.data() + at);
+    }
+  }, "values"_a, "indptr"_a, "levels"_a, "counts"_a, "ranks"_a, "begin"_a, "end"_a);
+
+  m.def("column_quantiles", [](Values values, Int64s indptr, Doubles weights, Values low, double q, Vector<T> out,
+                               ptrdiff_t begin, ptrdiff_t end) {
+    nb::gil_scoped_release release;
+    require(low.shape(0) == out.shape(0) && indptr.shape(0) == out.shape(0) + 1, "low has the wrong length");
+    require(weights.shape(0) == 0 || weights.shape(0) == values.shape(0), "weights have the wrong length");
+    require_range(begin, end, out.shape(0));
+    std::vector<T> plain;
+    std::vector<std::pair<T, double>> weighted;
+    for (ptrdiff_t j = begin; j < end; ++j) {
+      const int64_t at = indptr.data()[j], count = indptr.data()[j + 1] - at;
+      const T *x = values.data() + at, least = low.data()[j];
+      out.data()[j] = weights.shape(0) ? column_quantile(x, weights.data() + at, count, least, q, weighted)
+                                       : column_quantile(x, count, least, q, plain);
+    }
+  }, "values"_a, "indptr"_a, "weights"_a, "low"_a, "q"_a, "out"_a, "begin"_a, "end"_a);
+
+  // The piecewise linear functions through (levels, table) at the values of the rows [begin, end): their sum
+  // over the features of a row, or each of them if `out` has a row for every value.
+  m.def("interpolate", [](Values values, Vector<const int32_t> indices, Int64s indptr, Int64s offsets, Doubles levels,
+                          Matrix<const double> table, Matrix<double> out, bool each, ptrdiff_t begin, ptrdiff_t end) {
+    nb::gil_scoped_release release;
+    const ptrdiff_t width = table.shape(1);
+    require(out.shape(1) == table.shape(1) && levels.shape(0) == table.shape(0), "out has the wrong shape");
+    with_codes(values, indices, indptr, ptrdiff_t(offsets.shape(0)) - 1, [&](auto rows) {
+      for (ptrdiff_t i = begin; i < end; ++i) {
+        const auto row = rows.row(i);
+        double* to = out.data() + (each ? row.codes - values.data() : i) * width;
+        std::fill(to, to + (each ? row.size : 1) * width, 0.0);
+        for (ptrdiff_t k = 0; k < row.size; ++k, to += each ? width : 0) {
+          const int64_t first = offsets.data()[row.feature(k)], count = offsets.data()[row.feature(k) + 1] - first;
+          const Between<T> at(levels.data() + first, count, row.codes[k]);
+          const double *a = table.data() + (first + at.first) * width, *b = table.data() + (first + at.second) * width;
+          for (ptrdiff_t c = 0; c < width; ++c) to[c] += a[c] + at.fraction * (b[c] - a[c]);
+        }
+      }
+    });
+  }, "values"_a, "indices"_a, "indptr"_a, "offsets"_a, "levels"_a, "table"_a, "out"_a, "each"_a, "begin"_a, "end"_a);
+}
+
+// Codes of dense values, a row of features after the other, or of stored values and their features.
+template <class T, class Code> void define_bins(nb::module_& m) {
+  using Values = Vector<const T>;
+  auto each = [](const Values& x, const Vector<const int32_t>& indices, ptrdiff_t columns, const Vector<Code>& out,
+                 ptrdiff_t begin, ptrdiff_t end, auto bin) {
+    require(out.shape(0) == x.shape(0), "out has the wrong length");
+    require_range(begin, end, x.shape(0));
+    const T* from = x.data();
+    Code* to = out.data();
+    if (indices.shape(0) > 0) {
+      for (ptrdiff_t k = begin; k < end; ++k) to[k] = Code(int32_t(bin(indices.data()[k], from[k])));
+      return;
+    }
+    require(columns >= 1 && begin % columns == 0 && end % columns == 0, "rows are not whole");
+    for (ptrdiff_t k = begin; k < end; k += columns)
+      for (ptrdiff_t j = 0; j < columns; ++j) to[k + j] = Code(int32_t(bin(j, from[k + j])));
+  };
+
+  m.def("bin_even", [each](Values x, Vector<const int32_t> indices, Values low, Values scale, Values last, bool root,
+                           Vector<Code> out, ptrdiff_t begin, ptrdiff_t end) {
+    nb::gil_scoped_release release;
+    require(low.shape(0) == scale.shape(0) && low.shape(0) == last.shape(0), "low, scale and last differ in length");
+    if (root)
+      each(x, indices, low.shape(0), out, begin, end, RootBins<T>{low.data(), scale.data(), last.data()});
+    else
+      each(x, indices, low.shape(0), out, begin, end, EvenBins<T>{low.data(), scale.data(), last.data()});
+  }, "x"_a, "indices"_a, "low"_a, "scale"_a, "last"_a, "root"_a, "out"_a, "begin"_a, "end"_a);
+
+  m.def("bin_edges", [each](Values x, Vector<const int32_t> indices, Values edges, Int64s offsets, Vector<Code> out,
+                            ptrdiff_t begin, ptrdiff_t end) {
+    nb::gil_scoped_release release;
+    each(x, indices, ptrdiff_t(offsets.shape(0)) - 1, out, begin, end, EdgeBins<T>{edges.data(), offsets.data()});
+  }, "x"_a, "indices"_a, "edges"_a, "offsets"_a, "out"_a, "begin"_a, "end"_a);
+}
+
+}  // namespace
+
+void define_codes(nb::module_& m) {
+  define_sums<uint8_t>(m);
+  define_sums<uint16_t>(m);
+  define_sums<uint32_t>(m);
+  define_values<float>(m);
+  define_values<double>(m);
+  define_bins<float, uint8_t>(m);
+  define_bins<float, uint16_t>(m);
+  define_bins<double, uint8_t>(m);
+  define_bins<double, uint16_t>(m);
+  m.def("level_tables", &level_tables, "sums"_a, "offsets"_a, "levels"_a);
+}
+
+}  // namespace hilbin

@@ -1,0 +1,172 @@
+// Ranks of values and sums over them: how rows become codes, and how codes become scores.
+#pragma once
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "simd.hpp"
+
+namespace hilbin {
+
+// Codes of one row: all features in order, or those stored.
+template <class Code> struct DenseRow {
+  const Code* codes;
+  ptrdiff_t size;
+  ptrdiff_t feature(ptrdiff_t k) const { return k; }
+};
+template <class Code> struct SparseRow {
+  const Code* codes;
+  ptrdiff_t size;
+  const int32_t* indices;
+  ptrdiff_t feature(ptrdiff_t k) const { return indices[k]; }
+};
+
+template <class Code> struct DenseMatrix {
+  const Code* codes;
+  ptrdiff_t columns;
+  DenseRow<Code> row(ptrdiff_t i) const { return {codes + i * columns, columns}; }
+};
+template <class Code> struct SparseMatrix {
+  const Code* codes;
+  const int32_t* indices;
+  const int64_t* indptr;
+  SparseRow<Code> row(ptrdiff_t i) const { return {codes + indptr[i], indptr[i + 1] - indptr[i], indices + indptr[i]}; }
+};
+
+// Ways from a value to a code, which is what they return rounded down. Values below the first bin are in it,
+// those beyond the last in the last.
+template <class T> struct EvenBins {
+  const T *low, *scale, *last;
+  T operator()(ptrdiff_t j, T x) const { return std::min(std::max(T(0), (x - low[j]) * scale[j]), last[j]); }
+};
+template <class T> struct RootBins {  // scale is that of the squared code
+  const T *low, *scale, *last;
+  T operator()(ptrdiff_t j, T x) const { return std::min(std::sqrt(std::max(T(0), (x - low[j]) * scale[j])), last[j]); }
+};
+template <class T> struct EdgeBins {
+  const T* edges;  // ascending in every feature; a value equal to an edge lies above it
+  const int64_t* offsets;
+  T operator()(ptrdiff_t j, T x) const {
+    const T* begin = edges + offsets[j];
+    return T(std::upper_bound(begin, edges + offsets[j + 1], x) - begin);
+  }
+};
+
+// sum over a row's features of table[offset of the feature + its code], for one column of the table
+template <class Row> double look_up(Row row, const int64_t* offsets, const double* table) {
+  double a = 0, b = 0, c = 0, d = 0;
+  auto at = [&](ptrdiff_t k) HILBIN_INLINE_LAMBDA { return table[offsets[row.feature(k)] + row.codes[k]]; };
+  ptrdiff_t k = 0;
+  for (; k + 4 <= row.size; k += 4) a += at(k), b += at(k + 1), c += at(k + 2), d += at(k + 3);
+  for (; k < row.size; ++k) a += at(k);
+  return (a + b) + (c + d);
+}
+
+// The same for `count` vectors of columns from `table` on, whose rows are `width` long.
+template <int count, class Row>
+void look_up_vectors(Row row, const int64_t* offsets, const double* table, ptrdiff_t width, double* out) {
+  Vec<double> sums[count] = {};
+  for (ptrdiff_t k = 0; k < row.size; ++k) {
+    const double* at = table + (offsets[row.feature(k)] + row.codes[k]) * width;
+    for (int v = 0; v < count; ++v) sums[v] += load(at + v * lanes<double>);
+  }
+  for (int v = 0; v < count; ++v) store(out + v * lanes<double>, sums[v]);
+}
+
+// out[0 .. width): the scores of a row in all columns; width is whole vectors, or 1.
+template <class Row>
+void scores(Row row, const int64_t* offsets, const double* table, ptrdiff_t width, double* out) {
+  if (width == 1) {
+    *out = look_up(row, offsets, table);
+    return;
+  }
+  constexpr int step = 4;
+  ptrdiff_t c = 0;
+  for (; c + step * lanes<double> <= width; c += step * lanes<double>)
+    look_up_vectors<step>(row, offsets, table + c, width, out + c);
+  for (; c < width; c += lanes<double>) look_up_vectors<1>(row, offsets, table + c, width, out + c);
+}
+
+// sums[offset + code] += coefficients of the row
+template <class Row>
+void add_to_levels(Row row, const int64_t* offsets, const double* coefficients, ptrdiff_t width, double* sums) {
+  bool any = false;
+  for (ptrdiff_t c = 0; c < width; ++c) any |= coefficients[c] != 0;
+  if (!any) return;
+  for (ptrdiff_t k = 0; k < row.size; ++k) {
+    double* to = sums + (offsets[row.feature(k)] + row.codes[k]) * width;
+    for (ptrdiff_t c = 0; c < width; ++c) to[c] += coefficients[c];
+  }
+}
+
+// In place, one column of one feature: u(r) = sum of c over the rows of rank r -> T(r) = sum_i c_i min(x_i, v_r)
+// = sum over s <= r of u(s) v_s + v_r sum over s > r of u(s).
+inline void sums_to_table(double* u, ptrdiff_t width, const double* levels, ptrdiff_t count) {
+  double above = 0, below = 0;
+  for (ptrdiff_t r = 1; r < count; ++r) above += u[r * width];
+  u[0] = 0;
+  for (ptrdiff_t r = 1; r < count; ++r) {
+    const double here = u[r * width];
+    above -= here;
+    below += here * levels[r];
+    u[r * width] = below + levels[r] * above;
+  }
+}
+
+// The distinct positive values of a column, ascending, into `levels`, and the rank of each of its values
+// among them, counted from 1; what is not positive has rank 0. Returns how many there are.
+template <class T> ptrdiff_t rank_column(const T* values, ptrdiff_t count, T* levels, uint32_t* ranks) {
+  ptrdiff_t positive = 0;
+  for (ptrdiff_t i = 0; i < count; ++i)
+    if (values[i] > 0) levels[positive++] = values[i];
+  std::sort(levels, levels + positive);
+  const ptrdiff_t distinct = std::unique(levels, levels + positive) - levels;
+  for (ptrdiff_t i = 0; i < count; ++i)
+    ranks[i] = values[i] > 0 ? uint32_t(std::lower_bound(levels, levels + distinct, values[i]) - levels) + 1 : 0;
+  return distinct;
+}
+
+// The smallest of the values above `low` that at least the share q of them (of their weights) do not exceed,
+// or `low` if there are none.
+template <class T> T column_quantile(const T* values, ptrdiff_t count, T low, double q, std::vector<T>& above) {
+  above.clear();
+  for (ptrdiff_t i = 0; i < count; ++i)
+    if (values[i] > low) above.push_back(values[i]);
+  if (above.empty()) return low;
+  const ptrdiff_t last = ptrdiff_t(above.size()) - 1, k = ptrdiff_t(std::ceil(q * double(above.size()))) - 1;
+  const auto at = above.begin() + std::clamp<ptrdiff_t>(k, 0, last);
+  std::nth_element(above.begin(), at, above.end());
+  return *at;
+}
+template <class T>
+T column_quantile(const T* values, const double* weights, ptrdiff_t count, T low, double q, std::vector<std::pair<T, double>>& above) {
+  above.clear();
+  double total = 0, sum = 0;
+  for (ptrdiff_t i = 0; i < count; ++i)
+    if (values[i] > low) {
+      above.emplace_back(values[i], weights[i]);
+      total += weights[i];
+    }
+  std::sort(above.begin(), above.end());
+  for (const auto& [value, weight] : above)
+    if ((sum += weight) >= q * total) return value;
+  return above.empty() ? low : above.back().first;
+}
+
+// A piecewise linear function through (levels[r], table[r]), constant beyond the last: x lies between ranks
+// `first` and `second`, at this fraction of the way.
+template <class T> struct Between {
+  ptrdiff_t first, second;
+  double fraction;
+  Between(const double* levels, ptrdiff_t count, T x) {
+    second = std::upper_bound(levels, levels + count, double(x)) - levels;
+    first = std::max<ptrdiff_t>(second - 1, 0);
+    second = std::min(second, count - 1);
+    fraction = second > first ? (double(x) - levels[first]) / (levels[second] - levels[first]) : 0;
+  }
+};
+
+}  // namespace hilbin

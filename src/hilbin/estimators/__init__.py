@@ -1,0 +1,8 @@
+"""Estimators: scikit-learn shells around kernels, maps and solvers."""
+
+from hilbin.estimators._shapes import ShapeFunction
+from hilbin.estimators.binner import HistogramBinner
+from hilbin.estimators.intersection_svc import IntersectionSVC
+from hilbin.estimators.intersection_svr import IntersectionSVR
+
+__all__ = ["HistogramBinner", "IntersectionSVC", "IntersectionSVR", "ShapeFunction"]

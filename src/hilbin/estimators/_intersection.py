@@ -1,0 +1,222 @@
+"""What the intersection SVMs share: rows to codes, the choice of solver, the model of tables."""
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import _check_feature_names_in, _check_sample_weight, check_is_fitted
+
+from hilbin import parallel
+from hilbin.estimators._progress import CallbackSupportMixin, Watch
+from hilbin.estimators._shapes import ShapeFunction, ShapeTables
+from hilbin.estimators.binner import BinnedRows, HistogramBinner
+from hilbin.kernels import Intersection
+from hilbin.kernels._arrays import Array, Matrix
+from hilbin.solvers import Codes, GramRows, Result, TableRows, drop_unused, rank_values
+
+SOLVERS = ("auto", "tables", "gram")
+SMALL = 256  # rows: so few are solved to rounding, which takes no time
+SMALL_TOL = 1e-10
+SMALL_SWEEPS = 10_000
+MOST_GRAM_ROWS = 6000
+# rough costs in nanoseconds, for the choice between tables and a Gram matrix
+SWEEPS, PER_GRAM_VALUE, PER_GRAM_ENTRY, PER_CODE = 20, 0.03, 0.15, 2.5
+BIAS_SHARE = 0.1  # of a typical row's norm
+
+
+@dataclass(frozen=True)
+class Training:
+    """The rows of one fit, ready for a solver."""
+
+    binner: HistogramBinner
+    codes: Codes
+    rows: TableRows | GramRows
+    bias: float
+    weights: Array
+    tol: float
+    max_iter: int
+    seed: int
+
+
+class IntersectionModel(BinnedRows, CallbackSupportMixin, BaseEstimator):
+    """Base of the SVMs whose kernel is a histogram intersection."""
+
+    C: float
+    n_bins: int | None
+    strategy: str
+    scope: str
+    bias: Any
+    solver: str
+    tol: float
+    max_iter: int
+    max_time: float | None
+    n_jobs: int | None
+    random_state: Any
+    verbose: int
+
+    def _check_parameters(self) -> None:
+        for name in ("C", "tol"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not (np.isscalar(value) and 0 < value < np.inf):
+                raise ValueError(f"{name} must be a positive number, got {value!r}")
+        if self.solver not in SOLVERS:
+            raise ValueError(f"solver must be one of {SOLVERS}, got {self.solver!r}")
+        auto = isinstance(self.bias, str) and self.bias == "auto"
+        if not (auto or (np.isscalar(self.bias) and 0 <= self.bias < np.inf)):
+            raise ValueError(f"bias must be 'auto' or a number >= 0, got {self.bias!r}")
+        if not isinstance(self.max_iter, (int, np.integer)) or self.max_iter < 1:
+            raise ValueError(f"max_iter must be a whole number >= 1, got {self.max_iter!r}")
+        if self.max_time is not None and not self.max_time > 0:
+            raise ValueError(f"max_time must be None or positive, got {self.max_time!r}")
+
+    def _weights(self, sample_weight: Any, X: Matrix) -> Array:
+        weights = _check_sample_weight(sample_weight, X, dtype=np.float64)
+        if not np.isfinite(weights).all() or (weights < 0).any():
+            bad = int(np.argmax(~np.isfinite(weights) | (weights < 0)))
+            raise ValueError(f"sample_weight[{bad}] = {weights[bad]} is not a number >= 0")
+        return weights
+
+    def _train_on(self, X: Matrix, weights: Array, problems: int) -> Training:
+        """Codes of the rows, and the solver's view of them."""
+        binner = HistogramBinner(
+            self.n_bins,
+            strategy=self.strategy,
+            scope=self.scope,
+            negative=self.negative,
+            n_jobs=self.n_jobs,
+        )
+        binner._check_parameters()
+        plain = bool((weights == weights[0]).all())
+        binner._fit_rows(X, None if plain else weights)
+        codes = self._codes(binner, X)
+        small = X.shape[0] <= SMALL
+        rows = self._solver_rows(codes, problems, exact=small)
+        norms = rows.norms
+        bias = BIAS_SHARE * float(np.average(norms, weights=weights)) if self.bias == "auto" else self.bias
+        seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        tol = min(self.tol, SMALL_TOL) if small else self.tol
+        sweeps = max(self.max_iter, SMALL_SWEEPS) if small else self.max_iter
+        return Training(binner, codes, rows, float(bias), weights, tol, sweeps, seed)
+
+    def _codes(self, binner: HistogramBinner, X: Matrix) -> Codes:
+        encoded = binner._encode(X)
+        if binner.n_bins is None:
+            return rank_values(encoded, self.n_jobs)
+        offsets = np.concatenate(([0], np.cumsum(binner.last_ + 1)))
+        levels = np.arange(offsets[-1], dtype=np.float64)
+        levels = (levels - np.repeat(offsets[:-1], binner.last_ + 1)) * binner.step_
+        codes = Codes(encoded, offsets, levels, binner.step_)
+        stored = encoded.nnz if sp.issparse(encoded) else encoded.size
+        return drop_unused(codes) if stored < offsets[-1] else codes
+
+    def _solver_rows(self, codes: Codes, problems: int, *, exact: bool) -> TableRows | GramRows:
+        n, d = codes.shape
+        per_row = codes.parts[0].size / n
+        gram_cost = n * (d * PER_GRAM_VALUE + problems * SWEEPS * PER_GRAM_ENTRY)
+        cheaper = gram_cost < problems * SWEEPS * per_row * PER_CODE and n <= MOST_GRAM_ROWS
+        if self.solver == "tables" or (self.solver == "auto" and not cheaper):
+            return TableRows(codes)
+        data, indices, indptr = codes.parts
+        values = codes.levels[
+            codes.offsets[indices if indptr.size else np.tile(np.arange(d), n)] + data
+        ]
+        if not (exact or self.tol < 1e-3):
+            values = values.astype(np.float32)
+        rows = sp.csr_array((values, indices, indptr), codes.shape) if indptr.size else values.reshape(n, d)
+        return GramRows(Intersection().gram(rows, n_jobs=self.n_jobs))
+
+    def _run(
+        self, solve: Callable[[int, Any], Result], names: list[str], data: tuple[Any, Any]
+    ) -> tuple[list[Result], Watch]:
+        """Solve the problems side by side, watched."""
+        watch = Watch(self, *data, len(names))
+        results: dict[int, Result] = {}
+
+        def task(k: int, _: int) -> None:
+            with watch.problem(k, names[k]) as proceed:
+                results[k] = solve(k, proceed)
+            if self.verbose:
+                r = results[k]
+                print(f"[{names[k]}] {r.n_iter} sweeps, objective {r.objective:.6g}, gap {r.gap:.2g}")
+
+        parts = parallel.ranges(len(names), 1)
+        try:
+            parallel.run(task, parts, self.n_jobs, cancel=watch.interrupt)
+        except KeyboardInterrupt:  # between two sweeps: what is missing gets one each
+            watch.interrupt()
+            parallel.run(task, [part for part in parts if part[0] not in results], self.n_jobs)
+        watch.finish()
+        return [results[k] for k in range(len(names))], watch
+
+    def _keep(
+        self, training: Training, results: list[Result], coef: Array, intercept: Array, watch: Watch
+    ) -> None:
+        """Store the model, and warn if it is not the optimum."""
+        self.binner_ = training.binner
+        self._tables = ShapeTables(training.binner, training.codes, training.codes.tables(coef))
+        self.intercept_ = intercept
+        self.n_iter_ = max(r.n_iter for r in results)
+        self.converged_ = all(r.converged for r in results)
+        self.objective_ = np.array([r.objective for r in results])
+        self.gap_ = np.array([r.gap for r in results])
+        if not self.converged_:
+            reason = watch.reason or f"max_iter={self.max_iter} sweeps did not suffice"
+            warnings.warn(
+                f"{type(self).__name__} has not converged: {reason}. The model is usable; its duality "
+                f"gap is at most {np.max(self.gap_ / np.maximum(self.objective_, 1e-300)):.2g} of the "
+                "objective.",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+        if watch.interrupted:
+            raise KeyboardInterrupt
+
+    def _scores(self, X: Any) -> Array:
+        check_is_fitted(self)
+        return self._tables.scores(self._rows(X), self.n_jobs) + self.intercept_
+
+    @property
+    def model_bytes_(self) -> int:
+        """Bytes of what prediction needs."""
+        check_is_fitted(self)
+        return self._tables.nbytes
+
+    @property
+    def shape_functions_(self) -> list[ShapeFunction]:
+        """What every feature contributes to the score, as a function of its value."""
+        check_is_fitted(self)
+        names = _check_feature_names_in(self)
+        return [self._tables.shape(j, str(name)) for j, name in enumerate(names)]
+
+    def explain(self, X: Any) -> Any:
+        """Contribution of every feature to the score of every row.
+
+        Parameters
+        ----------
+        X : array-like or sparse of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        contributions : ndarray, or CSR array
+            Of shape (n_samples, n_features), or (n_samples, n_features, n_classes) if there are
+            several scores. Summed over the features they are the score without ``intercept_``.
+            Sparse rows with one score get a CSR array: what is zero contributes nothing.
+        """
+        check_is_fitted(self)
+        rows = self._rows(X)
+        each = self._tables.contributions(rows)
+        if not sp.issparse(rows):
+            each = each.reshape(*rows.shape, -1)
+            return each[:, :, 0] if each.shape[2] == 1 else each
+        if each.shape[1] == 1:
+            return sp.csr_array((each[:, 0], rows.indices, rows.indptr), shape=rows.shape)
+        full = np.zeros((*rows.shape, each.shape[1]))
+        full[np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr)), rows.indices] = each
+        return full

@@ -1,0 +1,98 @@
+"""Long fits: progress, time limits and interruption, decided between sweeps.
+
+A :class:`Watch` is asked after every sweep of every problem of a fit whether to go on. It prints,
+calls scikit-learn's callbacks where the installed version has them, and says no once the time is
+up, a callback wants to stop, or the user has pressed Ctrl-C.
+"""
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+try:
+    from sklearn.callback import CallbackSupportMixin, with_callbacks
+except ImportError:  # scikit-learn < 1.9
+
+    class CallbackSupportMixin:  # type: ignore[no-redef]
+        """Nothing to support."""
+
+    def with_callbacks(method: Callable[..., Any]) -> Callable[..., Any]:
+        """The method as it is."""
+        return method
+
+
+__all__ = ["CallbackSupportMixin", "Watch", "with_callbacks"]
+
+
+class Watch:
+    """Decides whether the problems of one fit go on.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Whose ``verbose``, ``max_time``, ``max_iter`` and callbacks count.
+    X, y : arrays
+        What callbacks are told the estimator is fitted to.
+    problems : int
+        How many problems are solved, one after the other or side by side.
+    """
+
+    def __init__(self, estimator: Any, X: Any, y: Any, problems: int):
+        self.estimator = estimator
+        self.reason = ""
+        self.interrupted = False
+        self._begin = time.monotonic()
+        self._lock = threading.Lock()
+        self._data = {"X": X, "y": y}
+        self._context: Any = None
+        if getattr(estimator, "_skl_callbacks", None):
+            self._context = estimator._init_callback_context(
+                max_subtasks=problems, sequential_subtasks=False
+            )
+            self._context.call_on_fit_task_begin(estimator=estimator, **self._data)
+
+    def interrupt(self) -> None:
+        """Stop everything after the sweeps that are running."""
+        self.interrupted = True
+        self.reason = "the fit was interrupted"
+
+    def finish(self) -> None:
+        """Tell the callbacks that all is done."""
+        if self._context is not None:
+            self._context.call_on_fit_task_end(estimator=self.estimator, **self._data)
+
+    @contextmanager
+    def problem(self, number: int, name: str) -> Iterator[Callable[[int, float], bool]]:
+        """What the solver of one problem asks after every sweep."""
+        part = None
+        if self._context is not None:
+            with self._lock:
+                part = self._context.subcontext(name, task_id=number, max_subtasks=None)
+                part.call_on_fit_task_begin(estimator=self.estimator, **self._data)
+
+        def proceed(sweeps: int, spread: float) -> bool:
+            if sweeps < 0:
+                self.interrupt()
+                return False
+            if part is not None:
+                self._call_back(part)
+            if self.estimator.verbose > 1:
+                print(f"[{name}] sweep {sweeps}: gradients spread over {spread:.3g}")
+            limit = self.estimator.max_time
+            if limit is not None and time.monotonic() - self._begin > limit:
+                self.reason = self.reason or f"max_time={limit} seconds are over"
+            return not self.reason
+
+        yield proceed
+        if part is not None:
+            with self._lock:
+                part.call_on_fit_task_end(estimator=self.estimator, **self._data)
+
+    def _call_back(self, part: Any) -> None:
+        with self._lock:
+            sweep = part.subcontext("sweep")
+            sweep.call_on_fit_task_begin(estimator=self.estimator, **self._data)
+            if sweep.call_on_fit_task_end(estimator=self.estimator, **self._data):
+                self.reason = self.reason or "a callback asked to stop"

@@ -1,0 +1,193 @@
+"""How the tables of a descent lie in memory, chosen by the data.
+
+A table of a feature must be read at one rank and changed by one row, over and over. How that is
+done best depends on the number of levels and on the ranks that occur (``_core/tables.hpp`` has the
+kinds): the more levels, the deeper the tree of blocks; where ranks are small beside the number of
+levels, the hinge table. Features of one kind form a group, so that each loop has a fixed length.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from hilbin._core import core
+from hilbin.solvers._codes import Array, Codes
+
+# kind -> (number in the core, most levels, cells per feature, vectors changed by one row)
+FLAT8, FLAT16, FLAT32, TWO4, TWO8, TWO16, DEEP2, DEEP3, DEEP4, HINGE, PLAIN = range(11)
+CAPACITY = (8, 16, 32, 64, 128, 256, 16**3, 16**4, 16**5)
+STRIDE = (8, 16, 32, 72, 144, 288)
+VECTORS = np.array([1, 2, 4, 3, 4, 6, 10, 14, 18])
+HINGE_COST = 1.0  # vectors that its loop of unknown length costs
+BLOCK = 16
+DENSE_ABOVE = 0.4  # share of non-zero codes from which rows are kept dense
+RARE = 0.03  # a group with a smaller share of the codes joins the next larger kind
+STATISTIC_ROWS = 4096
+ALIGN = 16  # cells: a cache line of float32
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where every feature's table lies, and the rows in that order.
+
+    Parameters
+    ----------
+    rows : tuple of arrays
+        What the core takes to walk over rows: codes and the first slots of the groups, or entries
+        and their pointers.
+    groups : array of shape (groups, 5)
+        Kind, first cell, first level, step from one slot's levels to the next, first place.
+    places : array
+        For kinds without a fixed stride.
+    levels : array
+        Padded levels.
+    n_cells : int
+        Length of the array of cells.
+    """
+
+    rows: tuple[Any, ...]
+    groups: Array
+    places: Array
+    levels: Array
+    n_cells: int
+
+    @property
+    def sparse(self) -> bool:
+        """Whether the rows are entries."""
+        return self.rows[0].ndim == 1
+
+
+def lay_out(codes: Codes, *, kind: int | None = None, dense: bool | None = None) -> Layout:
+    """The layout that suits the data; ``kind`` puts all tables into one, ``dense`` the rows."""
+    sizes = np.diff(codes.offsets)
+    if dense is None:
+        dense = _density(codes) > DENSE_ABOVE
+    kinds = _kinds(codes, sizes, dense) if kind is None else np.full(sizes.size, kind, np.int64)
+    kinds[sizes < 2] = -1  # a feature without a second level says nothing
+    order = np.argsort(kinds, kind="stable")[np.count_nonzero(kinds < 0) :]
+    used, first = np.unique(kinds[order], return_index=True)
+    first = np.append(first, order.size)
+    places: list[Array] = [np.zeros(0, np.int64)]
+    levels: list[Array] = [_ramp(codes.step, sizes)] if codes.step is not None else []
+    groups = np.zeros((used.size, 5), np.int64)
+    cells = n_places = n_levels = 0
+    for g, one in enumerate(used):
+        features = order[first[g] : first[g + 1]]
+        room = _room(int(one), sizes[features])
+        groups[g] = one, cells, 0, 0, n_places
+        if codes.step is None:
+            padded, begin = _padded_levels(codes, features, room.levels)
+            groups[g, 2], groups[g, 3] = n_levels, room.levels[0]
+            levels.append(padded)
+            n_levels += padded.size
+        else:
+            begin = np.zeros(features.size, np.int64)
+        if one >= DEEP2:
+            lengths = [room.levels] if one == PLAIN else []
+            table = np.column_stack([*room.places, begin, *lengths])
+            places.append(table.astype(np.int64).ravel())
+            n_places += table.size
+        cells += -(-room.cells // ALIGN) * ALIGN
+    rows = _dense_rows(codes, order, first) if dense else _entries(codes, order, first)
+    return Layout(rows, groups, np.concatenate(places), np.concatenate(levels), cells)
+
+
+@dataclass(frozen=True)
+class _Room:
+    cells: int
+    levels: Array  # padded number of levels of every slot
+    places: list[Array]
+
+
+def _room(kind: int, sizes: Array) -> _Room:
+    """The cells of a group whose features have ``sizes`` levels."""
+    if kind < DEEP2:
+        return _Room(STRIDE[kind] * sizes.size, np.full(sizes.size, CAPACITY[kind]), [])
+    depth = kind - DEEP2 + 2 if kind <= DEEP4 else 0
+    nodes = [_up(-(-sizes // BLOCK ** (depth - d)), BLOCK) * 2 for d in range(depth)]
+    leaves = _up(sizes, BLOCK)
+    parts = np.column_stack([*nodes, leaves])
+    starts = np.cumsum(parts.ravel()) - parts.ravel()
+    places = list(starts.reshape(parts.shape).T)
+    return _Room(int(parts.sum()), leaves, places)
+
+
+def _up(n: Array, multiple: int) -> Array:
+    return -(-n // multiple) * multiple
+
+
+def _ramp(step: float, sizes: Array) -> Array:
+    longest = int(sizes.max(initial=1))
+    return step * np.arange(max(_up(np.array(longest), CAPACITY[TWO16]), CAPACITY[TWO16]))
+
+
+def _padded_levels(codes: Codes, features: Array, room: Array) -> tuple[Array, Array]:
+    """Levels of the features, each filled up to its room, and where each begins."""
+    begin = np.cumsum(room) - room
+    slot = np.repeat(np.arange(features.size), room)
+    rank = np.arange(slot.size) - begin[slot]
+    last = np.diff(codes.offsets)[features] - 1
+    return codes.levels[codes.offsets[features][slot] + np.minimum(rank, last[slot])], begin
+
+
+def _density(codes: Codes) -> float:
+    sample = codes.rows[:STATISTIC_ROWS]
+    nonzero = np.count_nonzero(sample.data if sp.issparse(sample) else sample)
+    return float(nonzero / max(1, sample.shape[0] * sample.shape[1]))
+
+
+def _kinds(codes: Codes, sizes: Array, dense: bool) -> Array:
+    kinds = np.searchsorted(CAPACITY, sizes)
+    visits, vectors = _visits(codes)
+    per_visit = vectors / np.maximum(codes.shape[0] if dense else visits, 1)
+    hinge = (sizes > 1) & (per_visit + HINGE_COST < VECTORS[kinds])
+    if not dense:
+        share = np.bincount(kinds, visits * ~hinge, minlength=len(CAPACITY))
+        for small in np.flatnonzero((share > 0) & (share < RARE * visits.sum())):
+            larger = np.flatnonzero(share[small + 1 :])
+            if larger.size:
+                kinds[(kinds == small) & ~hinge] = small + 1 + larger[0]
+                share[small + 1 + larger[0]] += share[small]
+        hinge &= np.sum(visits[hinge]) >= RARE * visits.sum()
+    kinds[hinge] = HINGE
+    return kinds
+
+
+def _visits(codes: Codes) -> tuple[Array, Array]:
+    """Per feature: how many codes are not 0, and the vectors a hinge table changes for them."""
+    sample = codes.rows[:STATISTIC_ROWS]
+    share = codes.shape[0] / sample.shape[0]
+    d = codes.shape[1]
+    if sp.issparse(sample):
+        vectors = -(-sample.data.astype(np.int64) // 8)
+        visits = np.bincount(sample.indices, vectors > 0, minlength=d)
+        return visits * share, np.bincount(sample.indices, vectors, minlength=d) * share
+    vectors = (sample + sample.dtype.type(7)) // 8 if sample.max(initial=0) < 200 else sample // 8 + 1
+    return np.count_nonzero(sample, axis=0) * share, vectors.sum(axis=0, dtype=np.int64) * share
+
+
+def _dense_rows(codes: Codes, order: Array, first: Array) -> tuple[Any, ...]:
+    rows = codes.rows.toarray() if sp.issparse(codes.rows) else codes.rows
+    if not np.array_equal(order, np.arange(codes.shape[1])):
+        rows = rows[:, order]
+    return np.ascontiguousarray(rows), first.astype(np.int64)
+
+
+def _entries(codes: Codes, order: Array, first: Array) -> tuple[Any, ...]:
+    slots = np.full(codes.shape[1], -1, np.int32)
+    group = np.zeros(codes.shape[1], np.int32)
+    for g in range(first.size - 1):
+        features = order[first[g] : first[g + 1]]
+        slots[features] = np.arange(features.size)
+        group[features] = g
+    if not sp.issparse(codes.rows):
+        codes = Codes(sp.csr_array(codes.rows), codes.offsets, codes.levels, codes.step)
+    data, indices, indptr = codes.parts
+    groups = max(1, first.size - 1)
+    narrow = data.dtype == np.uint8 and order.size < 2**24
+    entries = np.empty(data.size, np.uint32 if narrow else np.uint64)
+    indptr_out = np.empty(codes.shape[0] * groups + 1, np.int64)
+    core.pack_sparse(data, indices, indptr, slots, group, groups, entries, indptr_out)
+    return entries[: indptr_out[-1]], indptr_out

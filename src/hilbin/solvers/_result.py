@@ -1,0 +1,36 @@
+"""What a solver returns."""
+
+from dataclasses import dataclass
+
+from hilbin.solvers._codes import Array
+
+
+@dataclass(frozen=True)
+class Result:
+    """A solution and its certificate.
+
+    Parameters
+    ----------
+    coef : array
+        Weight of every row (and class): the score of ``x`` is ``sum_i coef_i k(x_i, x)``.
+    dual : array
+        The dual variables, for a warm start.
+    objective : float
+        Value of the primal problem at this solution.
+    gap : float
+        How far it can be above the optimum: primal minus dual value, in float64.
+    n_iter : int
+        Sweeps over the data.
+    converged : bool
+        Whether the tolerance was reached.
+    bias : float or array
+        What is added to every score.
+    """
+
+    coef: Array
+    dual: Array
+    objective: float
+    gap: float
+    n_iter: int
+    converged: bool
+    bias: float | Array = 0.0
