@@ -5,9 +5,11 @@ import inspect
 import pytest
 
 import hilbin
+import hilbin.estimators
 import hilbin.kernels
 import hilbin.maps
 import hilbin.plot
+import hilbin.solvers
 
 NO_EXAMPLE = {
     "Kernel",
@@ -19,6 +21,8 @@ NO_EXAMPLE = {
 }
 PUBLIC = [getattr(hilbin.kernels, n) for n in hilbin.kernels.__all__]
 PUBLIC += [getattr(hilbin.maps, n) for n in hilbin.maps.__all__]
+PUBLIC += [getattr(hilbin.solvers, n) for n in hilbin.solvers.__all__]
+PUBLIC += [getattr(hilbin.estimators, n) for n in hilbin.estimators.__all__]
 PUBLIC += [getattr(hilbin.plot, n) for n in hilbin.plot.__all__] + [hilbin.show_versions]
 
 

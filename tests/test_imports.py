@@ -18,6 +18,8 @@ ALLOWED = {
     "parallel": set(),
     "kernels": {"_core", "parallel"},
     "maps": {"_core", "kernels", "parallel"},
+    "solvers": {"_core", "parallel"},
+    "estimators": {"_core", "kernels", "parallel", "solvers"},
     "plot": {"kernels"},
 }
 

@@ -8,9 +8,9 @@ from hilbin._versions import show_versions
 
 __version__ = version("hilbin")
 
-_MODULES = ("kernels", "maps", "plot")
+_MODULES = ("estimators", "kernels", "maps", "plot", "solvers")
 
-__all__ = ["__version__", "kernels", "maps", "plot", "show_versions"]
+__all__ = ["__version__", "estimators", "kernels", "maps", "plot", "show_versions", "solvers"]
 
 
 def __getattr__(name: str) -> ModuleType:

@@ -10,12 +10,13 @@ ESTIMATORS = [
     HistogramBinner(strategy="quantile", scope="all"),
     HistogramBinner(n_bins=None, negative="shift"),
     IntersectionSVC(),
-    IntersectionSVC(negative="shift", loss="hinge", C=1e-2, solver="tables"),
-    IntersectionSVC(n_bins=None, negative="shift", solver="tables"),
+    IntersectionSVC(bias=0),
+    IntersectionSVC(loss="hinge", C=1e-2, solver="tables"),
+    IntersectionSVC(n_bins=None, solver="tables"),
     IntersectionSVC(multi_class="crammer_singer"),
     IntersectionSVC(strategy="quantile", scope="all", solver="gram"),
     IntersectionSVR(),
-    IntersectionSVR(C=1.0, negative="shift", solver="tables"),
+    IntersectionSVR(C=1e-2, solver="tables"),
     IntersectionSVR(n_bins=None, loss="squared_epsilon_insensitive"),
 ]
 

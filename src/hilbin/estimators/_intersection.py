@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,7 @@ from hilbin.solvers import Codes, GramRows, Result, TableRows, drop_unused, rank
 SOLVERS = ("auto", "tables", "gram")
 SMALL = 256  # rows: so few are solved to rounding, which takes no time
 SMALL_TOL = 1e-10
-SMALL_SWEEPS = 10_000
+SMALL_SWEEPS = 3000
 MOST_GRAM_ROWS = 6000
 # rough costs in nanoseconds, for the choice between tables and a Gram matrix
 SWEEPS, PER_GRAM_VALUE, PER_GRAM_ENTRY, PER_CODE = 20, 0.03, 0.15, 2.5
@@ -39,8 +39,6 @@ class Training:
     rows: TableRows | GramRows
     bias: float
     weights: Array
-    tol: float
-    max_iter: int
     seed: int
 
 
@@ -98,11 +96,13 @@ class IntersectionModel(BinnedRows, CallbackSupportMixin, BaseEstimator):
         small = X.shape[0] <= SMALL
         rows = self._solver_rows(codes, problems, exact=small)
         norms = rows.norms
-        bias = BIAS_SHARE * float(np.average(norms, weights=weights)) if self.bias == "auto" else self.bias
+        bias = (
+            BIAS_SHARE * float(np.average(norms, weights=weights))
+            if self.bias == "auto"
+            else self.bias
+        )
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
-        tol = min(self.tol, SMALL_TOL) if small else self.tol
-        sweeps = max(self.max_iter, SMALL_SWEEPS) if small else self.max_iter
-        return Training(binner, codes, rows, float(bias), weights, tol, sweeps, seed)
+        return Training(binner, codes, rows, float(bias), weights, seed)
 
     def _codes(self, binner: HistogramBinner, X: Matrix) -> Codes:
         encoded = binner._encode(X)
@@ -128,11 +128,15 @@ class IntersectionModel(BinnedRows, CallbackSupportMixin, BaseEstimator):
         ]
         if not (exact or self.tol < 1e-3):
             values = values.astype(np.float32)
-        rows = sp.csr_array((values, indices, indptr), codes.shape) if indptr.size else values.reshape(n, d)
+        rows = (
+            sp.csr_array((values, indices, indptr), codes.shape)
+            if indptr.size
+            else values.reshape(n, d)
+        )
         return GramRows(Intersection().gram(rows, n_jobs=self.n_jobs))
 
     def _run(
-        self, solve: Callable[[int, Any], Result], names: list[str], data: tuple[Any, Any]
+        self, solve: Callable[..., Result], names: list[str], data: tuple[Any, Any]
     ) -> tuple[list[Result], Watch]:
         """Solve the problems side by side, watched."""
         watch = Watch(self, *data, len(names))
@@ -140,10 +144,16 @@ class IntersectionModel(BinnedRows, CallbackSupportMixin, BaseEstimator):
 
         def task(k: int, _: int) -> None:
             with watch.problem(k, names[k]) as proceed:
-                results[k] = solve(k, proceed)
+                results[k] = solve(k, tol=self.tol, max_iter=self.max_iter, proceed=proceed)
+                r = results[k]
+                if r.converged and len(r.coef) <= SMALL:
+                    r = solve(k, tol=SMALL_TOL, max_iter=SMALL_SWEEPS, proceed=proceed, dual=r.dual)
+                    results[k] = replace(r, converged=True)
             if self.verbose:
                 r = results[k]
-                print(f"[{names[k]}] {r.n_iter} sweeps, objective {r.objective:.6g}, gap {r.gap:.2g}")
+                print(
+                    f"[{names[k]}] {r.n_iter} sweeps, objective {r.objective:.6g}, gap {r.gap:.2g}"
+                )
 
         parts = parallel.ranges(len(names), 1)
         try:

@@ -63,9 +63,7 @@ def low_quantiles(
     return low
 
 
-def quantile_edges(
-    X: Matrix, low: Array, bins: int, weights: Array | None
-) -> tuple[Array, Array]:
+def quantile_edges(X: Matrix, low: Array, bins: int, weights: Array | None) -> tuple[Array, Array]:
     """Of every column, the distinct quantiles of the values above ``low`` that begin the bins.
 
     Returns them column after column, and where each column begins.

@@ -113,7 +113,14 @@ class ShapeTables:
                 core.look_up(*given, self.offsets, self.table, out[begin:end], 0, end - begin)
             else:
                 core.interpolate(
-                    *given, self.offsets, self.levels, self.table, out[begin:end], False, 0, end - begin
+                    *given,
+                    self.offsets,
+                    self.levels,
+                    self.table,
+                    out[begin:end],
+                    False,
+                    0,
+                    end - begin,
                 )
 
         parallel.run(task, parallel.ranges(X.shape[0], rows_per_task), n_jobs)

@@ -243,8 +243,12 @@ class HistogramBinner(BinnedRows, TransformerMixin, BaseEstimator):
 
     def _check_parameters(self) -> None:
         n_bins = self.n_bins
-        if n_bins is not None and not (isinstance(n_bins, (int, np.integer)) and 1 <= n_bins < 65536):
-            raise ValueError(f"n_bins must be None or a whole number from 1 to 65535, got {n_bins!r}")
+        if n_bins is not None and not (
+            isinstance(n_bins, (int, np.integer)) and 1 <= n_bins < 65536
+        ):
+            raise ValueError(
+                f"n_bins must be None or a whole number from 1 to 65535, got {n_bins!r}"
+            )
         for name, choices in (
             ("strategy", STRATEGIES),
             ("scope", ("feature", "all")),
@@ -330,7 +334,9 @@ class HistogramBinner(BinnedRows, TransformerMixin, BaseEstimator):
         with np.errstate(over="ignore"):
             measured = apply(X, lambda x: np.maximum(x - low, 0) * scale)
         if not np.isfinite(measured.data if sp.issparse(measured) else measured).all():
-            raise ValueError("X has values too far beyond the range of their feature to be measured")
+            raise ValueError(
+                "X has values too far beyond the range of their feature to be measured"
+            )
         return measured
 
     def __sklearn_tags__(self) -> Any:

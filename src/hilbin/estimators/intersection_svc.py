@@ -42,8 +42,9 @@ class IntersectionSVC(ClassifierMixin, IntersectionModel):
         Bins per feature; ``None`` trains on the values as they are.
     strategy, scope : str, default="uniform", "feature"
         How bins are spaced, as in :class:`HistogramBinner`.
-    negative : {"error", "shift"}, default="error"
-        What to do with negative values, as in :class:`HistogramBinner`.
+    negative : {"shift", "error"}, default="shift"
+        What to do with negative values: measure every feature from its low end, or complain, as
+        suits histograms. See :class:`HistogramBinner`.
     bias : "auto" or float, default="auto"
         ``B``, which lets the score have a constant part; 0 is none, "auto" a tenth of the mean
         :math:`k(x, x)`.
@@ -117,7 +118,7 @@ class IntersectionSVC(ClassifierMixin, IntersectionModel):
         n_bins: int | None = 100,
         strategy: str = "uniform",
         scope: str = "feature",
-        negative: str = "error",
+        negative: str = "shift",
         bias: Any = "auto",
         class_weight: Any = None,
         solver: str = "auto",
@@ -271,19 +272,20 @@ class IntersectionSVC(ClassifierMixin, IntersectionModel):
         """Train all classes, keep the model; returns the dual variables."""
         C = self.C * training.weights * self._class_factors(labels, training.weights)
         n_classes = self.classes_.size
-        common = {"bias": training.bias, "tol": training.tol, "max_iter": training.max_iter}
+        common = {"bias": training.bias, "seed": training.seed}
 
-        def one_against_rest(k: int, proceed: Any) -> Result:
+        def one_against_rest(k: int, *, dual: Array | None = None, **course: Any) -> Result:
             positive = k if n_classes > 2 else 1
             problem = classification(np.where(labels == positive, 1.0, -1.0), C, self.loss)
-            dual = None if start is None else start[:, k]
-            return icd(training.rows, problem, dual=dual, seed=training.seed, proceed=proceed, **common)
+            if dual is None and start is not None:
+                dual = start[:, k]
+            return icd(training.rows, problem, dual=dual, **common, **course)
 
-        def all_in_one(_: int, proceed: Any) -> Result:
+        def all_in_one(_: int, *, dual: Array | None = None, **course: Any) -> Result:
+            dual = start if dual is None else dual
             return crammer_singer(
-                training.rows, labels, C, n_classes=n_classes, dual=start, seed=training.seed,
-                proceed=proceed, **common,
-            )  # fmt: skip
+                training.rows, labels, C, n_classes=n_classes, dual=dual, **common, **course
+            )
 
         if self.multi_class == "crammer_singer":
             results, watch = self._run(all_in_one, ["all classes"], data)
@@ -303,7 +305,9 @@ class IntersectionSVC(ClassifierMixin, IntersectionModel):
             return np.ones(labels.size)
         if isinstance(self.class_weight, str):
             if self.class_weight != "balanced":
-                raise ValueError(f"class_weight must be a dict or 'balanced', got {self.class_weight!r}")
+                raise ValueError(
+                    f"class_weight must be a dict or 'balanced', got {self.class_weight!r}"
+                )
             totals = np.bincount(labels, weights)
             return (weights.sum() / (totals.size * totals))[labels]
         unknown = [c for c in self.class_weight if c not in set(self.classes_.tolist())]

@@ -23,7 +23,7 @@ class IntersectionSVR(RegressorMixin, IntersectionModel):
 
     Parameters
     ----------
-    C : float, default=1e-2
+    C : float, default=1e-3
         Weight of the loss, with features in hundredths of their range and targets in standard
         deviations.
     loss : {"epsilon_insensitive", "squared_epsilon_insensitive"}, default="epsilon_insensitive"
@@ -34,8 +34,9 @@ class IntersectionSVR(RegressorMixin, IntersectionModel):
         Bins per feature; ``None`` trains on the values as they are.
     strategy, scope : str, default="uniform", "feature"
         How bins are spaced, as in :class:`HistogramBinner`.
-    negative : {"error", "shift"}, default="error"
-        What to do with negative values, as in :class:`HistogramBinner`.
+    negative : {"shift", "error"}, default="shift"
+        What to do with negative values: measure every feature from its low end, or complain, as
+        suits histograms. See :class:`HistogramBinner`.
     bias : "auto" or float, default="auto"
         ``B``, which lets the prediction have a constant part beside the mean of the targets.
     solver : {"auto", "tables", "gram"}, default="auto"
@@ -89,14 +90,14 @@ class IntersectionSVR(RegressorMixin, IntersectionModel):
 
     def __init__(
         self,
-        C: float = 1e-2,
+        C: float = 1e-3,
         *,
         loss: str = "epsilon_insensitive",
         epsilon: float = 0.0,
         n_bins: int | None = 100,
         strategy: str = "uniform",
         scope: str = "feature",
-        negative: str = "error",
+        negative: str = "shift",
         bias: Any = "auto",
         solver: str = "auto",
         tol: float = 0.1,
@@ -155,11 +156,11 @@ class IntersectionSVR(RegressorMixin, IntersectionModel):
         start = start if start is not None and start.size == targets.size else None
         problem = regression((targets - centre) / unit, self.C * weights, self.loss)
 
-        def solve(_: int, proceed: Any) -> Result:
+        def solve(_: int, *, dual: Array | None = start, **course: Any) -> Result:
+            epsilon = self.epsilon / unit
             return icd(
-                training.rows, problem, bias=training.bias, epsilon=self.epsilon / unit,
-                tol=training.tol, max_iter=training.max_iter, dual=start, seed=training.seed,
-                proceed=proceed,
+                training.rows, problem, bias=training.bias, epsilon=epsilon, dual=dual,
+                seed=training.seed, **course,
             )  # fmt: skip
 
         (result,), watch = self._run(solve, ["fit"], (X, y))

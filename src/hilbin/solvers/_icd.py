@@ -217,7 +217,7 @@ def icd(
     >>> np.sign(K @ result.coef + result.bias)
     array([-1., -1.,  1.,  1.])
     """
-    problem = np.ascontiguousarray(problem, np.float64)
+    problem = np.array(problem, np.float64, order="C")
     n = len(problem)
     problem[:, CURVATURE] = rows.norms + bias + problem[:, DIAGONAL]
     problem[:, DUAL] = np.clip(0 if dual is None else dual, problem[:, LOW], problem[:, HIGH])

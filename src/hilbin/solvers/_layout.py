@@ -90,8 +90,11 @@ def lay_out(codes: Codes, *, kind: int | None = None, dense: bool | None = None)
             places.append(table.astype(np.int64).ravel())
             n_places += table.size
         cells += -(-room.cells // ALIGN) * ALIGN
+    dense = dense or not used.size
     rows = _dense_rows(codes, order, first) if dense else _entries(codes, order, first)
-    return Layout(rows, groups, np.concatenate(places), np.concatenate(levels), cells)
+    return Layout(
+        rows, groups, np.concatenate(places), np.concatenate([*levels, np.zeros(0)]), cells
+    )
 
 
 @dataclass(frozen=True)
@@ -164,7 +167,9 @@ def _visits(codes: Codes) -> tuple[Array, Array]:
         vectors = -(-sample.data.astype(np.int64) // 8)
         visits = np.bincount(sample.indices, vectors > 0, minlength=d)
         return visits * share, np.bincount(sample.indices, vectors, minlength=d) * share
-    vectors = (sample + sample.dtype.type(7)) // 8 if sample.max(initial=0) < 200 else sample // 8 + 1
+    vectors = (
+        (sample + sample.dtype.type(7)) // 8 if sample.max(initial=0) < 200 else sample // 8 + 1
+    )
     return np.count_nonzero(sample, axis=0) * share, vectors.sum(axis=0, dtype=np.int64) * share
 
 
