@@ -13,9 +13,11 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_feature_names_in, _check_sample_weight, check_is_fitted
 
 from hilbin import parallel
+from hilbin.estimators._parameters import require_choice, require_positive, require_whole
 from hilbin.estimators._progress import CallbackSupportMixin, Watch
+from hilbin.estimators._rows import BinnedRows
 from hilbin.estimators._shapes import ShapeFunction, ShapeTables
-from hilbin.estimators.binner import BinnedRows, HistogramBinner
+from hilbin.estimators.binner import HistogramBinner
 from hilbin.kernels import Intersection
 from hilbin.kernels._arrays import Array, Matrix
 from hilbin.solvers import Codes, GramRows, Result, TableRows, drop_unused, rank_values
@@ -59,19 +61,14 @@ class IntersectionModel(BinnedRows, CallbackSupportMixin, BaseEstimator):
     verbose: int
 
     def _check_parameters(self) -> None:
-        for name in ("C", "tol"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not (np.isscalar(value) and 0 < value < np.inf):
-                raise ValueError(f"{name} must be a positive number, got {value!r}")
-        if self.solver not in SOLVERS:
-            raise ValueError(f"solver must be one of {SOLVERS}, got {self.solver!r}")
-        auto = isinstance(self.bias, str) and self.bias == "auto"
-        if not (auto or (np.isscalar(self.bias) and 0 <= self.bias < np.inf)):
-            raise ValueError(f"bias must be 'auto' or a number >= 0, got {self.bias!r}")
-        if not isinstance(self.max_iter, (int, np.integer)) or self.max_iter < 1:
-            raise ValueError(f"max_iter must be a whole number >= 1, got {self.max_iter!r}")
-        if self.max_time is not None and not self.max_time > 0:
-            raise ValueError(f"max_time must be None or positive, got {self.max_time!r}")
+        require_positive("C", self.C)
+        require_positive("tol", self.tol)
+        require_choice("solver", self.solver, SOLVERS)
+        if not (isinstance(self.bias, str) and self.bias == "auto"):
+            require_positive("bias, if not 'auto',", self.bias, or_zero=True)
+        require_whole("max_iter", self.max_iter, 1)
+        if self.max_time is not None:
+            require_positive("max_time, if not None,", self.max_time)
 
     def _weights(self, sample_weight: Any, X: Matrix) -> Array:
         weights = _check_sample_weight(sample_weight, X, dtype=np.float64)
@@ -177,10 +174,10 @@ class IntersectionModel(BinnedRows, CallbackSupportMixin, BaseEstimator):
         self.gap_ = np.array([r.gap for r in results])
         if not self.converged_:
             reason = watch.reason or f"max_iter={self.max_iter} sweeps did not suffice"
+            gap = np.max(self.gap_ / np.maximum(self.objective_, 1e-300))
             warnings.warn(
-                f"{type(self).__name__} has not converged: {reason}. The model is usable; its duality "
-                f"gap is at most {np.max(self.gap_ / np.maximum(self.objective_, 1e-300)):.2g} of the "
-                "objective.",
+                f"{type(self).__name__} has not converged: {reason}. The model is usable; its "
+                f"duality gap is {gap:.2g} of the objective.",
                 ConvergenceWarning,
                 stacklevel=4,
             )

@@ -18,7 +18,7 @@ except ImportError:  # scikit-learn < 1.9
     class CallbackSupportMixin:  # type: ignore[no-redef]
         """Nothing to support."""
 
-    def with_callbacks(method: Callable[..., Any]) -> Callable[..., Any]:
+    def with_callbacks(method: Any) -> Any:
         """The method as it is."""
         return method
 

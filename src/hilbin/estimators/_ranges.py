@@ -16,7 +16,7 @@ NO_WEIGHTS = np.empty(0)
 def extremes(X: Matrix) -> tuple[Array, Array]:
     """Least and greatest value of every column; what a CSR matrix does not store is zero."""
     if sp.issparse(X):
-        return tuple(np.asarray(m.toarray()).ravel() for m in (X.min(axis=0), X.max(axis=0)))
+        return X.min(axis=0).toarray().ravel(), X.max(axis=0).toarray().ravel()
     return X.min(axis=0), X.max(axis=0)
 
 

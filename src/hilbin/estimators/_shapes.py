@@ -62,7 +62,7 @@ class ShapeFunction:
 
     @property
     def trend(self) -> str:
-        """``"flat"``, ``"rising"``, ``"falling"`` or ``"mixed"``, of the class it matters to most."""
+        """For the class it matters to most: flat, rising, falling or mixed."""
         c = self.contributions.reshape(self.values.size, -1)
         if self.range == 0:
             return "flat"

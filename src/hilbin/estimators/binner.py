@@ -2,9 +2,9 @@ r"""Values to bins: the quantiser of ICD, repaired.
 
 Wu (ECCV 2010, equation 13) maps a value to :math:`\lfloor V (x - a) / (b - a) \rfloor`, with
 :math:`a` the least training value and :math:`b` the 97.5th percentile. Here the result is clipped
-to :math:`[0, V]`; ``a`` is the 2.5th percentile, which a few outliers do not move, and is zero where
-zeros are common; ``b`` is the percentile of the values *above* ``a``, so that it exists where most
-values are zero; the range is per feature or common to all; and whole numbers are kept as they are.
+to :math:`[0, V]`; ``a`` is the 2.5th percentile, which a few outliers do not move, and is zero
+where zeros are common; ``b`` is the percentile of the values *above* ``a``, so that it exists where
+most values are zero; the range is per feature or common to all; and whole numbers are kept.
 
 One unit of length serves all bins and features: a bin is ``step_`` wide, with ``V * step_ = 100``.
 The intersection kernel in this unit is the same, up to rounding, whatever the number of bins is,
@@ -20,57 +20,20 @@ from sklearn.utils.validation import (
     _check_feature_names_in,
     _check_sample_weight,
     check_is_fitted,
-    validate_data,
 )
 
 from hilbin import parallel
 from hilbin._core import core
+from hilbin.estimators._parameters import require_choice, require_positive, require_whole
 from hilbin.estimators._ranges import extremes, low_quantiles, quantile_edges, quantiles_above
-from hilbin.kernels._arrays import Array, Matrix, apply, check_rows_and_least
+from hilbin.estimators._rows import BinnedRows
+from hilbin.kernels._arrays import Array, Matrix, apply
 
 RANGE = 100.0  # length of the range of a feature, in the kernel's unit
 MOST_INTEGER = 1023
+MOST_BINS = 65535
 VALUES_PER_TASK = 1 << 20
-ACCEPTED: dict[str, Any] = {
-    "accept_sparse": "csr",
-    "dtype": (np.float64, np.float32),
-    "ensure_all_finite": False,
-}
 STRATEGIES = ("uniform", "sqrt", "quantile")
-OFFER = (
-    "; if the values are not counts or frequencies, negative='shift' measures every feature from "
-    "its low end"
-)
-
-
-class BinnedRows:
-    """Rows that a binner takes; a subclass has a parameter ``negative``."""
-
-    negative: str
-
-    def _rows(self, X: Any, *, reset: bool = False) -> Matrix:
-        rows = validate_data(self, X, reset=reset, **ACCEPTED)
-        return self._refuse_negative(rows, reset=reset)
-
-    def _rows_and_targets(self, X: Any, y: Any, **options: Any) -> tuple[Matrix, Array]:
-        """As ``_rows(X, reset=True)``, and ``y`` as one value per row."""
-        rows, y = validate_data(self, X, y, **ACCEPTED, **options)
-        return self._refuse_negative(rows, reset=True), y
-
-    def _refuse_negative(self, rows: Any, *, reset: bool) -> Matrix:
-        who = type(self).__name__ if self.negative == "error" else None
-        rows, least = check_rows_and_least(rows, "X", nonnegative=who, otherwise=OFFER)
-        if reset and least < 0 and sp.issparse(rows):
-            raise ValueError(
-                "X is sparse and has negative values: shifting them would fill it; pass a dense X"
-            )
-        return rows
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()  # type: ignore[misc]
-        tags.input_tags.sparse = True
-        tags.input_tags.positive_only = self.negative == "error"
-        return tags
 
 
 class HistogramBinner(BinnedRows, TransformerMixin, BaseEstimator):
@@ -80,7 +43,7 @@ class HistogramBinner(BinnedRows, TransformerMixin, BaseEstimator):
 
     - ``"uniform"``: :math:`\lfloor V (x - a) / (b - a) \rfloor`,
     - ``"sqrt"``: :math:`\lfloor V \sqrt{(x - a) / (b - a)} \rfloor`, finer for small values,
-    - ``"quantile"``: the number of the ``V`` quantiles of the values above ``a`` that ``x`` reaches:
+    - ``"quantile"``: how many of the ``V`` quantiles of the values above ``a`` are at most ``x``;
       every bin gets as many rows,
 
     clipped to the codes seen in ``fit``. The high end is the given quantile of the values above the
@@ -242,22 +205,14 @@ class HistogramBinner(BinnedRows, TransformerMixin, BaseEstimator):
         return low + (high - low) * (share**2 if self.strategy == "sqrt" else share)
 
     def _check_parameters(self) -> None:
-        n_bins = self.n_bins
-        if n_bins is not None and not (
-            isinstance(n_bins, (int, np.integer)) and 1 <= n_bins < 65536
-        ):
-            raise ValueError(
-                f"n_bins must be None or a whole number from 1 to 65535, got {n_bins!r}"
-            )
-        for name, choices in (
-            ("strategy", STRATEGIES),
-            ("scope", ("feature", "all")),
-            ("negative", ("error", "shift")),
-        ):
-            if getattr(self, name) not in choices:
-                raise ValueError(f"{name} must be one of {choices}, got {getattr(self, name)!r}")
-        if not 0 < self.quantile <= 1:
-            raise ValueError(f"quantile must be above 0 and at most 1, got {self.quantile!r}")
+        if self.n_bins is not None:
+            require_whole("n_bins, if not None,", self.n_bins, 1, MOST_BINS)
+        require_choice("strategy", self.strategy, STRATEGIES)
+        require_choice("scope", self.scope, ("feature", "all"))
+        require_choice("negative", self.negative, ("error", "shift"))
+        require_positive("quantile", self.quantile)
+        if self.quantile > 1:
+            raise ValueError(f"quantile must be at most 1, got {self.quantile!r}")
 
     def _fit_rows(self, X: Matrix, weights: Array | None) -> None:
         d = X.shape[1]
@@ -309,12 +264,12 @@ class HistogramBinner(BinnedRows, TransformerMixin, BaseEstimator):
         indices = X.indices.astype(np.int32, copy=False) if stored else np.empty(0, np.int32)
         codes = np.empty(values.size, out_dtype)
         if self.strategy == "quantile" and not self.integers_:
-            given = (self._edges.astype(dtype), self._offsets)
             run = core.bin_edges
+            given: list[Any] = [self._edges.astype(dtype), self._offsets]
         else:
-            given = (self.low_.astype(dtype), self._scale.astype(dtype), self.last_.astype(dtype))
-            given += (self.strategy == "sqrt" and not self.integers_,)
+            root = self.strategy == "sqrt" and not self.integers_
             run = core.bin_even
+            given = [*(a.astype(dtype) for a in (self.low_, self._scale, self.last_)), root]
         width = 1 if stored else X.shape[1]
         per_task = max(1, VALUES_PER_TASK // width) * width
         parallel.run(

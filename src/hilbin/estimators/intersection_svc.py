@@ -13,6 +13,7 @@ from sklearn.base import ClassifierMixin, clone
 from sklearn.utils.multiclass import check_classification_targets
 
 from hilbin.estimators._intersection import IntersectionModel, Training
+from hilbin.estimators._parameters import class_factors, require_choice
 from hilbin.estimators._progress import with_callbacks
 from hilbin.kernels._arrays import Array
 from hilbin.solvers import Result, classification, crammer_singer, icd
@@ -148,7 +149,7 @@ class IntersectionSVC(ClassifierMixin, IntersectionModel):
         self.random_state = random_state
         self.verbose = verbose
 
-    @with_callbacks
+    @with_callbacks  # type: ignore[untyped-decorator]
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Train. An interrupt (Ctrl-C) leaves a usable model, marked as not converged.
 
@@ -200,7 +201,9 @@ class IntersectionSVC(ClassifierMixin, IntersectionModel):
         """
         training, labels = self._prepare(X, y, sample_weight)
         squared = self.loss == "squared_hinge" and self.multi_class == "ovr"
-        models, duals, last = {}, None, 1.0
+        models: dict[float, IntersectionSVC] = {}
+        duals: Array | None = None
+        last = 1.0
         for C in np.unique(np.asarray(Cs, np.float64)):
             model = clone(self).set_params(C=float(C))
             model._check_parameters()
@@ -246,9 +249,8 @@ class IntersectionSVC(ClassifierMixin, IntersectionModel):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        for name, choices in (("loss", LOSSES), ("multi_class", MULTI_CLASS)):
-            if getattr(self, name) not in choices:
-                raise ValueError(f"{name} must be one of {choices}, got {getattr(self, name)!r}")
+        require_choice("loss", self.loss, LOSSES)
+        require_choice("multi_class", self.multi_class, MULTI_CLASS)
 
     def _prepare(self, X: Any, y: Any, sample_weight: Any) -> tuple[Training, Array]:
         """What :meth:`_solve` needs, and the class of every row that counts."""
@@ -270,9 +272,13 @@ class IntersectionSVC(ClassifierMixin, IntersectionModel):
 
     def _solve(self, training: Training, labels: Array, start: Array | None, data: Any) -> Array:
         """Train all classes, keep the model; returns the dual variables."""
-        C = self.C * training.weights * self._class_factors(labels, training.weights)
+        C = (
+            self.C
+            * training.weights
+            * class_factors(self.class_weight, self.classes_, labels, training.weights)
+        )
         n_classes = self.classes_.size
-        common = {"bias": training.bias, "seed": training.seed}
+        common: dict[str, Any] = {"bias": training.bias, "seed": training.seed}
 
         def one_against_rest(k: int, *, dual: Array | None = None, **course: Any) -> Result:
             positive = k if n_classes > 2 else 1
@@ -299,24 +305,6 @@ class IntersectionSVC(ClassifierMixin, IntersectionModel):
             coef, intercept = coef[:, 1:] - coef[:, :1], intercept[1:] - intercept[:1]
         self._keep(training, results, coef, intercept, watch)
         return np.column_stack([r.dual for r in results])
-
-    def _class_factors(self, labels: Array, weights: Array) -> Array:
-        if self.class_weight is None:
-            return np.ones(labels.size)
-        if isinstance(self.class_weight, str):
-            if self.class_weight != "balanced":
-                raise ValueError(
-                    f"class_weight must be a dict or 'balanced', got {self.class_weight!r}"
-                )
-            totals = np.bincount(labels, weights)
-            return (weights.sum() / (totals.size * totals))[labels]
-        unknown = [c for c in self.class_weight if c not in set(self.classes_.tolist())]
-        if unknown:
-            raise ValueError(f"class_weight names {unknown[0]!r}, which is not a class of y")
-        factors = np.array([self.class_weight.get(c, 1.0) for c in self.classes_.tolist()], float)
-        if not (np.isfinite(factors) & (factors > 0)).all():
-            raise ValueError("class_weight must be positive for every class")
-        return factors[labels]
 
     def _last_duals(self, n: int) -> Array | None:
         last = getattr(self, "_duals", None)

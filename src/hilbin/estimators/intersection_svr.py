@@ -6,6 +6,7 @@ import numpy as np
 from sklearn.base import RegressorMixin
 
 from hilbin.estimators._intersection import IntersectionModel
+from hilbin.estimators._parameters import require_choice, require_positive
 from hilbin.estimators._progress import with_callbacks
 from hilbin.kernels._arrays import Array
 from hilbin.solvers import Result, icd, regression
@@ -125,7 +126,7 @@ class IntersectionSVR(RegressorMixin, IntersectionModel):
         self.random_state = random_state
         self.verbose = verbose
 
-    @with_callbacks
+    @with_callbacks  # type: ignore[untyped-decorator]
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Train. An interrupt (Ctrl-C) leaves a usable model, marked as not converged.
 
@@ -186,7 +187,5 @@ class IntersectionSVR(RegressorMixin, IntersectionModel):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        if self.loss not in LOSSES:
-            raise ValueError(f"loss must be one of {LOSSES}, got {self.loss!r}")
-        if not (np.isscalar(self.epsilon) and 0 <= self.epsilon < np.inf):
-            raise ValueError(f"epsilon must be a number >= 0, got {self.epsilon!r}")
+        require_choice("loss", self.loss, LOSSES)
+        require_positive("epsilon", self.epsilon, or_zero=True)

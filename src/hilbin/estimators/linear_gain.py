@@ -51,7 +51,7 @@ class LinearGain:
 
     @property
     def verdict(self) -> str:
-        """``"intersection"`` or ``"linear"`` if the gain is over two standard errors, else ``"either"``."""
+        """The better machine, or ``"either"`` if they are within two standard errors."""
         if abs(self.gain) <= 2 * self.standard_error:
             return "either"
         return "intersection" if self.gain > 0 else "linear"

@@ -4,7 +4,8 @@ r"""Crammer and Singer's multi-class SVM by dual coordinate descent.
 - f_{y_i}(x_i))`; in the dual every row has one coefficient per class, whose sum is zero, at most
 ``C_i`` for the class of the row and at most zero for the others.
 
-**Algorithm.** All coefficients of one row at a time get their best value (Keerthi et al., KDD 2008).
+**Algorithm.** All coefficients of one row at a time get their best value (Keerthi et al., KDD
+2008).
 
 **Stopping rule.** No row of a whole sweep violates its conditions by more than ``tol``.
 """
@@ -59,7 +60,8 @@ def crammer_singer(
     >>> from hilbin.solvers import GramRows, crammer_singer
     >>> x = np.array([1.0, 2.0, 5.0, 6.0])
     >>> K = np.minimum.outer(x, x)
-    >>> result = crammer_singer(GramRows(K), np.array([0, 0, 1, 1]), np.ones(4), n_classes=2, tol=1e-6)
+    >>> labels = np.array([0, 0, 1, 1])
+    >>> result = crammer_singer(GramRows(K), labels, np.ones(4), n_classes=2, tol=1e-6)
     >>> np.argmax(K @ result.coef + result.bias, axis=1)
     array([0, 0, 1, 1])
     """

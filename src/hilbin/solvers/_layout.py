@@ -122,8 +122,8 @@ def _up(n: Array, multiple: int) -> Array:
 
 
 def _ramp(step: float, sizes: Array) -> Array:
-    longest = int(sizes.max(initial=1))
-    return step * np.arange(max(_up(np.array(longest), CAPACITY[TWO16]), CAPACITY[TWO16]))
+    longest = max(int(sizes.max(initial=1)), CAPACITY[TWO16])
+    return step * np.arange(-(-longest // BLOCK) * BLOCK)
 
 
 def _padded_levels(codes: Codes, features: Array, room: Array) -> tuple[Array, Array]:

@@ -1,0 +1,49 @@
+"""Rows of values as estimators on histograms take them."""
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.utils.validation import validate_data
+
+from hilbin.kernels._arrays import Array, Matrix, check_rows_and_least
+
+ACCEPTED: dict[str, Any] = {
+    "accept_sparse": "csr",
+    "dtype": (np.float64, np.float32),
+    "ensure_all_finite": False,
+}
+OFFER = (
+    "; if the values are not counts or frequencies, negative='shift' measures every feature from "
+    "its low end"
+)
+
+
+class BinnedRows:
+    """Rows that a binner takes; a subclass has a parameter ``negative``."""
+
+    negative: str
+
+    def _rows(self, X: Any, *, reset: bool = False) -> Matrix:
+        rows = validate_data(self, X, reset=reset, **ACCEPTED)
+        return self._refuse_negative(rows, reset=reset)
+
+    def _rows_and_targets(self, X: Any, y: Any, **options: Any) -> tuple[Matrix, Array]:
+        """As ``_rows(X, reset=True)``, and ``y`` as one value per row."""
+        rows, y = validate_data(self, X, y, **ACCEPTED, **options)
+        return self._refuse_negative(rows, reset=True), y
+
+    def _refuse_negative(self, rows: Any, *, reset: bool) -> Matrix:
+        who = type(self).__name__ if self.negative == "error" else None
+        rows, least = check_rows_and_least(rows, "X", nonnegative=who, otherwise=OFFER)
+        if reset and least < 0 and sp.issparse(rows):
+            raise ValueError(
+                "X is sparse and has negative values: shifting them would fill it; pass a dense X"
+            )
+        return rows
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()  # type: ignore[misc]
+        tags.input_tags.sparse = True
+        tags.input_tags.positive_only = self.negative == "error"
+        return tags
