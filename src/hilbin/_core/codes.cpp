@@ -35,7 +35,7 @@ template <class Code> void define_sums(nb::module_& m) {
     require(ptrdiff_t(out.shape(1)) == width, "out has the wrong shape");
     require_range(begin, end, out.shape(0));
     with_codes(codes, indices, indptr, ptrdiff_t(offsets.shape(0)) - 1, [&](auto rows) {
-      for (ptrdiff_t i = begin; i < end; ++i) scores(rows.row(i), offsets.data(), table.data(), width, out.data() + i * width);
+      scores(rows, offsets.data(), table.data(), width, out.data(), begin, end);
     });
   }, "codes"_a, "indices"_a, "indptr"_a, "offsets"_a, "table"_a, "out"_a, "begin"_a, "end"_a);
 

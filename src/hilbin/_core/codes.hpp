@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -55,8 +56,8 @@ template <class T> struct EdgeBins {
   }
 };
 
-// sum over a row's features of table[offset of the feature + its code], for one column of the table
-template <class Row> double look_up(Row row, const int64_t* offsets, const double* table) {
+// The sum over a row's features of table[offset of the feature + its code], for tables of one column.
+template <class Row> HILBIN_INLINE double look_up(Row row, const int64_t* offsets, const double* table) {
   double a = 0, b = 0, c = 0, d = 0;
   auto at = [&](ptrdiff_t k) HILBIN_INLINE_LAMBDA { return table[offsets[row.feature(k)] + row.codes[k]]; };
   ptrdiff_t k = 0;
@@ -65,29 +66,70 @@ template <class Row> double look_up(Row row, const int64_t* offsets, const doubl
   return (a + b) + (c + d);
 }
 
-// The same for `count` vectors of columns from `table` on, whose rows are `width` long.
-template <int count, class Row>
-void look_up_vectors(Row row, const int64_t* offsets, const double* table, ptrdiff_t width, double* out) {
-  Vec<double> sums[count] = {};
-  for (ptrdiff_t k = 0; k < row.size; ++k) {
-    const double* at = table + (offsets[row.feature(k)] + row.codes[k]) * width;
-    for (int v = 0; v < count; ++v) sums[v] += load(at + v * lanes<double>);
-  }
-  for (int v = 0; v < count; ++v) store(out + v * lanes<double>, sums[v]);
+// The same for `count` vectors of columns from `table` on, whose rows are `width` long, and for several rows at
+// once, so that additions do not wait for each other; added to `out`.
+template <int count, int rows_at_once, class Row>
+HILBIN_INLINE void look_up_vectors(const Row* rows, const int64_t* offsets, const double* table, ptrdiff_t width, double* out) {
+  Vec<double> sums[rows_at_once][count];
+  for (int i = 0; i < rows_at_once; ++i)
+    for (int v = 0; v < count; ++v) sums[i][v] = load(out + i * width + v * lanes<double>);
+  for (ptrdiff_t k = 0; k < rows[0].size; ++k)
+    for (int i = 0; i < rows_at_once; ++i) {
+      const double* at = table + (offsets[rows[i].feature(k)] + rows[i].codes[k]) * width;
+      for (int v = 0; v < count; ++v) sums[i][v] += load(at + v * lanes<double>);
+    }
+  for (int i = 0; i < rows_at_once; ++i)
+    for (int v = 0; v < count; ++v) store(out + i * width + v * lanes<double>, sums[i][v]);
 }
 
-// out[0 .. width): the scores of a row in all columns; width is whole vectors, or 1.
-template <class Row>
-void scores(Row row, const int64_t* offsets, const double* table, ptrdiff_t width, double* out) {
+// out[0 .. width) += the scores of rows in all columns; width is whole vectors, or 1.
+template <int rows_at_once, class Row>
+HILBIN_INLINE void add_scores(const Row* rows, const int64_t* offsets, const double* table, ptrdiff_t width, double* out) {
+  constexpr int n = lanes<double>;
+  ptrdiff_t c = 0;
   if (width == 1) {
-    *out = look_up(row, offsets, table);
+    for (int i = 0; i < rows_at_once; ++i) out[i] += look_up(rows[i], offsets, table);
     return;
   }
-  constexpr int step = 4;
-  ptrdiff_t c = 0;
-  for (; c + step * lanes<double> <= width; c += step * lanes<double>)
-    look_up_vectors<step>(row, offsets, table + c, width, out + c);
-  for (; c < width; c += lanes<double>) look_up_vectors<1>(row, offsets, table + c, width, out + c);
+  auto columns = [&](auto count) HILBIN_INLINE_LAMBDA {
+    look_up_vectors<count(), rows_at_once>(rows, offsets, table + c, width, out + c);
+    c += count() * n;
+  };
+  while (c + 3 * n <= width) columns(std::integral_constant<int, 3>{});
+  if (c + 2 * n <= width) columns(std::integral_constant<int, 2>{});
+  if (c < width) columns(std::integral_constant<int, 1>{});
+}
+
+// Tables of so many bytes are used by all rows before the next: they stay in the second cache.
+constexpr ptrdiff_t tables_at_once = 128 * 1024;
+
+template <class Code>
+void scores(DenseMatrix<Code> rows, const int64_t* offsets, const double* table, ptrdiff_t width, double* out,
+            ptrdiff_t begin, ptrdiff_t end) {
+  std::fill(out + begin * width, out + end * width, 0.0);
+  for (ptrdiff_t first = 0, last; first < rows.columns; first = last) {
+    const int64_t limit = offsets[first] + tables_at_once / ptrdiff_t(sizeof(double)) / width;
+    for (last = first + 1; last < rows.columns && offsets[last + 1] <= limit;) ++last;
+    auto part = [&](ptrdiff_t i) { return DenseRow<Code>{rows.codes + i * rows.columns + first, last - first}; };
+    ptrdiff_t i = begin;
+    for (; i + 2 <= end; i += 2) {
+      const DenseRow<Code> two[2] = {part(i), part(i + 1)};
+      add_scores<2>(two, offsets + first, table, width, out + i * width);
+    }
+    for (; i < end; ++i) {
+      const DenseRow<Code> one = part(i);
+      add_scores<1>(&one, offsets + first, table, width, out + i * width);
+    }
+  }
+}
+template <class Code>
+void scores(SparseMatrix<Code> rows, const int64_t* offsets, const double* table, ptrdiff_t width, double* out,
+            ptrdiff_t begin, ptrdiff_t end) {
+  std::fill(out + begin * width, out + end * width, 0.0);
+  for (ptrdiff_t i = begin; i < end; ++i) {
+    const SparseRow<Code> one = rows.row(i);
+    add_scores<1>(&one, offsets, table, width, out + i * width);
+  }
 }
 
 // sums[offset + code] += coefficients of the row

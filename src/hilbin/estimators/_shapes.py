@@ -13,7 +13,7 @@ from hilbin.kernels._arrays import Array, Matrix
 from hilbin.solvers import Codes
 from hilbin.solvers._codes import NO_INDICES, NO_INDPTR, whole_vectors
 
-VALUES_PER_TASK = 1 << 19
+VALUES_PER_TASK = 1 << 23
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class ShapeFunction:
     >>> import numpy as np
     >>> from hilbin.estimators import ShapeFunction
     >>> shape = ShapeFunction("width", np.array([0.0, 1.0]), np.array([0.0, 2.0]), stepped=False)
-    >>> shape(0.25), shape.trend
+    >>> float(shape(0.25)), shape.trend
     (0.5, 'rising')
     """
 

@@ -268,8 +268,9 @@ class HistogramBinner(BinnedRows, TransformerMixin, BaseEstimator):
             given: list[Any] = [self._edges.astype(dtype), self._offsets]
         else:
             root = self.strategy == "sqrt" and not self.integers_
+            scale = self._scale * (1 + 4 * np.finfo(dtype).eps)  # the high end reaches its code
             run = core.bin_even
-            given = [*(a.astype(dtype) for a in (self.low_, self._scale, self.last_)), root]
+            given = [*(a.astype(dtype) for a in (self.low_, scale, self.last_)), root]
         width = 1 if stored else X.shape[1]
         per_task = max(1, VALUES_PER_TASK // width) * width
         parallel.run(

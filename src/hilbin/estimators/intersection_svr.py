@@ -85,7 +85,7 @@ class IntersectionSVR(RegressorMixin, IntersectionModel):
     >>> from hilbin.estimators import IntersectionSVR
     >>> X = np.random.default_rng(0).random((500, 2))
     >>> y = np.sin(6 * X[:, 0]) + X[:, 1] ** 2
-    >>> IntersectionSVR(C=1.0).fit(X, y).score(X, y) > 0.99
+    >>> IntersectionSVR().fit(X, y).score(X, y) > 0.99
     True
     """
 

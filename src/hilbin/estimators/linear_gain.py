@@ -95,12 +95,12 @@ def linear_gain(
 
     Examples
     --------
-    >>> from sklearn.datasets import load_digits
+    >>> from sklearn.datasets import load_iris
     >>> from hilbin.estimators import linear_gain
-    >>> X, y = load_digits(return_X_y=True)
+    >>> X, y = load_iris(return_X_y=True)
     >>> found = linear_gain(X, y)
     >>> found.verdict, found.n_rows
-    ('intersection', 1797)
+    ('intersection', 150)
     """
     X, y = check_X_y(X, y, accept_sparse="csr", dtype=(np.float64, np.float32))
     check_classification_targets(y)

@@ -1,5 +1,7 @@
 """Pictures; needs matplotlib (``pip install hilbin[plot]``)."""
 
+from hilbin.plot.explanation import explanation
 from hilbin.plot.matrix import kernel_matrix
+from hilbin.plot.shapes import shapes
 
-__all__ = ["kernel_matrix"]
+__all__ = ["explanation", "kernel_matrix", "shapes"]

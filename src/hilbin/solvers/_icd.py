@@ -13,7 +13,8 @@ A classifier has :math:`s = y`, :math:`p = 1`, :math:`l = 0`; its hinge loss has
 **Algorithm.** One :math:`a_i` at a time is set to its best value. That takes the score
 :math:`f(x_i) = \sum_j c_j K_{ij}`, one look-up per feature in tables that hold all of ``c``, and a
 change of the tables: neither depends on the number of rows. Rows that will stay at a bound are left
-out of the sweeps, and checked again in the end.
+out of the sweeps, more eagerly than in LIBLINEAR until all are checked for the first time, and all
+are checked in the end.
 
 **Stopping rule.** LIBLINEAR's: the projected gradients of a whole sweep lie within ``tol`` of each
 other and of zero. The duality gap is computed afterwards from ``c`` alone, in float64.
@@ -34,6 +35,7 @@ from hilbin.solvers._layout import ALIGN, Layout, lay_out
 from hilbin.solvers._result import Result
 
 SIGN, LINEAR, LOW, HIGH, DIAGONAL, CURVATURE, DUAL = range(7)
+EAGER = 0.3  # share of the largest violation at which rows are left out before the first check
 FLOAT32_TOL = 1e-3  # from here on the tables' rounding is far below the tolerance
 Proceed = Callable[[int, float], bool]
 
@@ -228,7 +230,7 @@ def icd(
     sweep = rows.start(coef, dtype)
     order = np.arange(n, dtype=np.int32)
     random = start_random(seed)
-    active, above, below = n, np.inf, -np.inf
+    active, above, below, share = n, np.inf, -np.inf, EAGER
     n_iter, converged = 0, False
     try:
         while n_iter < max_iter:
@@ -240,9 +242,9 @@ def icd(
                 converged = active == n
                 if converged:
                     break
-                active, above, below = n, np.inf, -np.inf
+                active, above, below, share = n, np.inf, -np.inf, 1.0
             else:
-                above, below = highest or np.inf, lowest or -np.inf
+                above, below = share * highest or np.inf, share * lowest or -np.inf
             if proceed is not None and not proceed(n_iter, highest - lowest):
                 break
     except KeyboardInterrupt:

@@ -15,15 +15,41 @@ import scipy.sparse as sp
 from hilbin._core import core
 from hilbin.solvers._codes import Array, Codes
 
-# kind -> (number in the core, most levels, cells per feature, vectors changed by one row)
-FLAT8, FLAT16, FLAT32, TWO4, TWO8, TWO16, DEEP2, DEEP3, DEEP4, HINGE, PLAIN = range(11)
-CAPACITY = (8, 16, 32, 64, 128, 256, 16**3, 16**4, 16**5)
-STRIDE = (8, 16, 32, 72, 144, 288)
-VECTORS = np.array([1, 2, 4, 3, 4, 6, 10, 14, 18])
+# The kinds, as the core numbers them, with the most levels and the cells of those of fixed size.
+FLAT8, FLAT16, FLAT32, FLAT64, FLAT128, TWO4, TWO8, TWO16, DEEP2, DEEP3, DEEP4, HINGE, PLAIN = (
+    range(13)
+)
+CAPACITY = {
+    FLAT8: 8,
+    FLAT16: 16,
+    FLAT32: 32,
+    FLAT64: 64,
+    FLAT128: 128,
+    TWO4: 64,
+    TWO8: 128,
+    TWO16: 256,
+}
+CAPACITY |= {DEEP2: 16**3, DEEP3: 16**4, DEEP4: 16**5}
+STRIDE = {
+    FLAT8: 8,
+    FLAT16: 16,
+    FLAT32: 32,
+    FLAT64: 64,
+    FLAT128: 128,
+    TWO4: 72,
+    TWO8: 144,
+    TWO16: 288,
+}
+# Vectors that one row changes, and in which order kinds are chosen. Sparse rows are read more often
+# than they change tables, and from far apart: there one place to read is worth more to change.
+VECTORS = {FLAT8: 1, FLAT16: 2, FLAT32: 4, FLAT64: 8, FLAT128: 16, TWO4: 3, TWO8: 4, TWO16: 6}
+VECTORS |= {DEEP2: 10, DEEP3: 14, DEEP4: 18}
+DENSE_KINDS = np.array([FLAT8, FLAT16, FLAT32, TWO4, TWO8, TWO16, DEEP2, DEEP3, DEEP4])
+SPARSE_KINDS = np.array([FLAT8, FLAT16, FLAT32, FLAT64, FLAT128, TWO16, DEEP2, DEEP3, DEEP4])
 HINGE_COST = 1.0  # vectors that its loop of unknown length costs
 BLOCK = 16
 DENSE_ABOVE = 0.4  # share of non-zero codes from which rows are kept dense
-RARE = 0.03  # a group with a smaller share of the codes joins the next larger kind
+RARE = 0.2  # a group with a smaller share of the codes joins the next larger kind
 STATISTIC_ROWS = 4096
 ALIGN = 16  # cells: a cache line of float32
 
@@ -142,18 +168,22 @@ def _density(codes: Codes) -> float:
 
 
 def _kinds(codes: Codes, sizes: Array, dense: bool) -> Array:
-    kinds = np.searchsorted(CAPACITY, sizes)
+    """The kind of every feature's table."""
+    order = DENSE_KINDS if dense else SPARSE_KINDS
+    nth = np.searchsorted([CAPACITY[k] for k in order], sizes)
     visits, vectors = _visits(codes)
     per_visit = vectors / np.maximum(codes.shape[0] if dense else visits, 1)
-    hinge = (sizes > 1) & (per_visit + HINGE_COST < VECTORS[kinds])
+    hinge = (sizes > 1) & (per_visit + HINGE_COST < np.array([VECTORS[k] for k in order])[nth])
     if not dense:
-        share = np.bincount(kinds, visits * ~hinge, minlength=len(CAPACITY))
-        for small in np.flatnonzero((share > 0) & (share < RARE * visits.sum())):
-            larger = np.flatnonzero(share[small + 1 :])
+        few = RARE * visits.sum()
+        hinge &= visits[hinge].sum() >= few
+        share = np.bincount(nth, visits * ~hinge, minlength=order.size)
+        for small in np.flatnonzero((share > 0) & (share < few)):
+            larger = small + 1 + np.flatnonzero(share[small + 1 :])
             if larger.size:
-                kinds[(kinds == small) & ~hinge] = small + 1 + larger[0]
-                share[small + 1 + larger[0]] += share[small]
-        hinge &= np.sum(visits[hinge]) >= RARE * visits.sum()
+                nth[(nth == small) & ~hinge] = larger[0]
+                share[larger[0]] += share[small]
+    kinds = order[nth]
     kinds[hinge] = HINGE
     return kinds
 
