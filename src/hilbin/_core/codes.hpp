@@ -56,79 +56,90 @@ template <class T> struct EdgeBins {
   }
 };
 
-// The sum over a row's features of table[offset of the feature + its code], for tables of one column.
-template <class Row> HILBIN_INLINE double look_up(Row row, const int64_t* offsets, const double* table) {
-  double a = 0, b = 0, c = 0, d = 0;
-  auto at = [&](ptrdiff_t k) HILBIN_INLINE_LAMBDA { return table[offsets[row.feature(k)] + row.codes[k]]; };
-  ptrdiff_t k = 0;
-  for (; k + 4 <= row.size; k += 4) a += at(k), b += at(k + 1), c += at(k + 2), d += at(k + 3);
-  for (; k < row.size; ++k) a += at(k);
-  return (a + b) + (c + d);
+// Scores: sums over a row's features of table[offset of the feature + its code], in all columns of the table at
+// once. A table is `width` columns wide, which is 1 or whole vectors. Several rows are summed side by side, so
+// that additions do not wait for each other, and share the reading of offsets.
+template <int rows_at_once, class Code>
+HILBIN_INLINE void add_sums(const Code* codes, ptrdiff_t stride, ptrdiff_t features, const int64_t* offsets,
+                            const double* table, double* out) {
+  double sums[rows_at_once] = {};
+  for (ptrdiff_t j = 0; j < features; ++j)
+    for (int i = 0; i < rows_at_once; ++i) sums[i] += table[offsets[j] + codes[i * stride + j]];
+  for (int i = 0; i < rows_at_once; ++i) out[i] += sums[i];
 }
-
-// The same for `count` vectors of columns from `table` on, whose rows are `width` long, and for several rows at
-// once, so that additions do not wait for each other; added to `out`.
-template <int count, int rows_at_once, class Row>
-HILBIN_INLINE void look_up_vectors(const Row* rows, const int64_t* offsets, const double* table, ptrdiff_t width, double* out) {
-  Vec<double> sums[rows_at_once][count];
-  for (int i = 0; i < rows_at_once; ++i)
-    for (int v = 0; v < count; ++v) sums[i][v] = load(out + i * width + v * lanes<double>);
-  for (ptrdiff_t k = 0; k < rows[0].size; ++k)
+template <int rows_at_once, int vectors, class Code>
+HILBIN_INLINE void add_vector_sums(const Code* codes, ptrdiff_t stride, ptrdiff_t features, const int64_t* offsets,
+                                   const double* table, ptrdiff_t width, double* out) {
+  Vec<double> sums[rows_at_once][vectors] = {};
+  for (ptrdiff_t j = 0; j < features; ++j)
     for (int i = 0; i < rows_at_once; ++i) {
-      const double* at = table + (offsets[rows[i].feature(k)] + rows[i].codes[k]) * width;
-      for (int v = 0; v < count; ++v) sums[i][v] += load(at + v * lanes<double>);
+      const double* at = table + (offsets[j] + codes[i * stride + j]) * width;
+      for (int v = 0; v < vectors; ++v) sums[i][v] += load(at + v * lanes<double>);
     }
   for (int i = 0; i < rows_at_once; ++i)
-    for (int v = 0; v < count; ++v) store(out + i * width + v * lanes<double>, sums[i][v]);
+    for (int v = 0; v < vectors; ++v) {
+      double* to = out + i * width + v * lanes<double>;
+      store(to, load(to) + sums[i][v]);
+    }
 }
 
-// out[0 .. width) += the scores of rows in all columns; width is whole vectors, or 1.
-template <int rows_at_once, class Row>
-HILBIN_INLINE void add_scores(const Row* rows, const int64_t* offsets, const double* table, ptrdiff_t width, double* out) {
-  constexpr int n = lanes<double>;
+// Calls use(number of vectors, first column) for all columns, three vectors at a time.
+template <class Use> HILBIN_INLINE void each_columns(ptrdiff_t width, Use use) {
+  constexpr ptrdiff_t n = lanes<double>;
   ptrdiff_t c = 0;
-  if (width == 1) {
-    for (int i = 0; i < rows_at_once; ++i) out[i] += look_up(rows[i], offsets, table);
-    return;
-  }
-  auto columns = [&](auto count) HILBIN_INLINE_LAMBDA {
-    look_up_vectors<count(), rows_at_once>(rows, offsets, table + c, width, out + c);
-    c += count() * n;
-  };
-  while (c + 3 * n <= width) columns(std::integral_constant<int, 3>{});
-  if (c + 2 * n <= width) columns(std::integral_constant<int, 2>{});
-  if (c < width) columns(std::integral_constant<int, 1>{});
+  for (; c + 3 * n <= width; c += 3 * n) use(std::integral_constant<int, 3>{}, c);
+  if (c + 2 * n <= width) return use(std::integral_constant<int, 2>{}, c);
+  if (c + n <= width) use(std::integral_constant<int, 1>{}, c);
 }
 
-// Tables of so many bytes are used by all rows before the next: they stay in the second cache.
-constexpr ptrdiff_t tables_at_once = 128 * 1024;
+template <int rows_at_once, class Code>
+void add_scores(const Code* codes, ptrdiff_t stride, ptrdiff_t features, const int64_t* offsets, const double* table,
+                ptrdiff_t width, double* out) {
+  if (width == 1) return add_sums<rows_at_once>(codes, stride, features, offsets, table, out);
+  each_columns(width, [&](auto vectors, ptrdiff_t c) HILBIN_INLINE_LAMBDA {
+    constexpr int at_once = rows_at_once < 4 ? rows_at_once : 4;  // as many sums as there are registers
+    for (int i = 0; i < rows_at_once; i += at_once)
+      add_vector_sums<at_once, vectors()>(codes + i * stride, stride, features, offsets, table + c, width, out + i * width + c);
+  });
+}
+
+// Tables of so many bytes are used by all rows before the next: they stay in the caches.
+inline ptrdiff_t tables_at_once(ptrdiff_t width) { return (width == 1 ? 64 : 128) * 1024; }
 
 template <class Code>
 void scores(DenseMatrix<Code> rows, const int64_t* offsets, const double* table, ptrdiff_t width, double* out,
             ptrdiff_t begin, ptrdiff_t end) {
+  constexpr int at_once = 8;
   std::fill(out + begin * width, out + end * width, 0.0);
   for (ptrdiff_t first = 0, last; first < rows.columns; first = last) {
-    const int64_t limit = offsets[first] + tables_at_once / ptrdiff_t(sizeof(double)) / width;
+    const int64_t limit = offsets[first] + tables_at_once(width) / ptrdiff_t(sizeof(double)) / width;
     for (last = first + 1; last < rows.columns && offsets[last + 1] <= limit;) ++last;
-    auto part = [&](ptrdiff_t i) { return DenseRow<Code>{rows.codes + i * rows.columns + first, last - first}; };
+    const Code* codes = rows.codes + first;
     ptrdiff_t i = begin;
-    for (; i + 2 <= end; i += 2) {
-      const DenseRow<Code> two[2] = {part(i), part(i + 1)};
-      add_scores<2>(two, offsets + first, table, width, out + i * width);
-    }
-    for (; i < end; ++i) {
-      const DenseRow<Code> one = part(i);
-      add_scores<1>(&one, offsets + first, table, width, out + i * width);
-    }
+    for (; i + at_once <= end; i += at_once)
+      add_scores<at_once>(codes + i * rows.columns, rows.columns, last - first, offsets + first, table, width, out + i * width);
+    for (; i < end; ++i)
+      add_scores<1>(codes + i * rows.columns, rows.columns, last - first, offsets + first, table, width, out + i * width);
   }
 }
 template <class Code>
 void scores(SparseMatrix<Code> rows, const int64_t* offsets, const double* table, ptrdiff_t width, double* out,
             ptrdiff_t begin, ptrdiff_t end) {
-  std::fill(out + begin * width, out + end * width, 0.0);
   for (ptrdiff_t i = begin; i < end; ++i) {
-    const SparseRow<Code> one = rows.row(i);
-    add_scores<1>(&one, offsets, table, width, out + i * width);
+    const SparseRow<Code> row = rows.row(i);
+    double* to = out + i * width;
+    if (width == 1) {
+      double sums[4] = {};
+      for (ptrdiff_t k = 0; k < row.size; ++k) sums[k % 4] += table[offsets[row.feature(k)] + row.codes[k]];
+      *to = (sums[0] + sums[1]) + (sums[2] + sums[3]);
+    }
+    each_columns(width, [&](auto vectors, ptrdiff_t c) HILBIN_INLINE_LAMBDA {
+      Vec<double> sums[vectors()] = {};
+      for (ptrdiff_t k = 0; k < row.size; ++k)
+        for (int v = 0; v < vectors(); ++v)
+          sums[v] += load(table + (offsets[row.feature(k)] + row.codes[k]) * width + c + v * lanes<double>);
+      for (int v = 0; v < vectors(); ++v) store(to + c + v * lanes<double>, sums[v]);
+    });
   }
 }
 

@@ -13,6 +13,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_feature_names_in, _check_sample_weight, check_is_fitted
 
 from hilbin import parallel
+from hilbin.estimators._encoding import BadValueError
 from hilbin.estimators._parameters import require_choice, require_positive, require_whole
 from hilbin.estimators._progress import CallbackSupportMixin, Watch
 from hilbin.estimators._rows import BinnedRows
@@ -186,7 +187,13 @@ class IntersectionModel(BinnedRows, CallbackSupportMixin, BaseEstimator):
 
     def _scores(self, X: Any) -> Array:
         check_is_fitted(self)
-        return self._tables.scores(self._rows(X), self.n_jobs) + self.intercept_
+        quantised = self.binner_.n_bins is not None
+        rows = self._rows(X, scan=not quantised)
+        try:
+            return self._tables.scores(rows, self.n_jobs) + self.intercept_
+        except BadValueError:
+            self._refuse_bad_values(rows)
+            raise
 
     @property
     def model_bytes_(self) -> int:

@@ -24,16 +24,17 @@ class BinnedRows:
 
     negative: str
 
-    def _rows(self, X: Any, *, reset: bool = False) -> Matrix:
+    def _rows(self, X: Any, *, reset: bool = False, scan: bool = True) -> Matrix:
+        """``X`` as rows; without ``scan``, the values are looked at by whoever encodes them."""
         rows = validate_data(self, X, reset=reset, **ACCEPTED)
-        return self._refuse_negative(rows, reset=reset)
+        return self._refuse_bad_values(rows, reset=reset) if scan else rows
 
     def _rows_and_targets(self, X: Any, y: Any, **options: Any) -> tuple[Matrix, Array]:
         """As ``_rows(X, reset=True)``, and ``y`` as one value per row."""
         rows, y = validate_data(self, X, y, **ACCEPTED, **options)
-        return self._refuse_negative(rows, reset=True), y
+        return self._refuse_bad_values(rows, reset=True), y
 
-    def _refuse_negative(self, rows: Any, *, reset: bool) -> Matrix:
+    def _refuse_bad_values(self, rows: Any, *, reset: bool = False) -> Matrix:
         who = type(self).__name__ if self.negative == "error" else None
         rows, least = check_rows_and_least(rows, "X", nonnegative=who, otherwise=OFFER)
         if reset and least < 0 and sp.issparse(rows):

@@ -108,7 +108,7 @@ class ShapeTables:
         rows_per_task = max(1, VALUES_PER_TASK * X.shape[0] // max(1, values))
 
         def task(begin: int, end: int) -> None:
-            given = self._given(X[begin:end])
+            given = self._given(X[begin:end], check=True)
             if self.levels is None:
                 core.look_up(*given, self.offsets, self.table, out[begin:end], 0, end - begin)
             else:
@@ -155,9 +155,9 @@ class ShapeTables:
             values, table, stepped = binner.boundaries(feature), shape(every), True
         return ShapeFunction(name, values, table[:, 0] if self.n_outputs == 1 else table, stepped)
 
-    def _given(self, X: Matrix) -> tuple[Array, Array, Array]:
+    def _given(self, X: Matrix, *, check: bool = False) -> tuple[Array, Array, Array]:
         """Codes or measured values of the rows, and where they are."""
-        rows = self.binner._encode(X)
+        rows = self.binner._encode(X, check=check)
         values = rows.data if sp.issparse(rows) else rows.ravel()
         if self.levels is not None and self.binner.n_bins is not None:
             values = values * self.binner.step_

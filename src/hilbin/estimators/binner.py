@@ -22,17 +22,16 @@ from sklearn.utils.validation import (
     check_is_fitted,
 )
 
-from hilbin import parallel
 from hilbin._core import core
+from hilbin.estimators._encoding import encode, measure
 from hilbin.estimators._parameters import require_choice, require_positive, require_whole
 from hilbin.estimators._ranges import extremes, low_quantiles, quantile_edges, quantiles_above
 from hilbin.estimators._rows import BinnedRows
-from hilbin.kernels._arrays import Array, Matrix, apply
+from hilbin.kernels._arrays import Array, Matrix
 
 RANGE = 100.0  # length of the range of a feature, in the kernel's unit
 MOST_INTEGER = 1023
 MOST_BINS = 65535
-VALUES_PER_TASK = 1 << 20
 STRATEGIES = ("uniform", "sqrt", "quantile")
 
 
@@ -254,15 +253,11 @@ class HistogramBinner(BinnedRows, TransformerMixin, BaseEstimator):
         self.last_ = np.where(per_unit > 0, bins, 0).astype(np.int64)
         self.last_ = self._encode(greatest[None, :])[0].astype(np.int64)
 
-    def _encode(self, X: Matrix) -> Any:
+    def _encode(self, X: Matrix, *, check: bool = False) -> Any:
+        """Codes of ``X``; ``check`` refuses what is not finite or must not be negative."""
         dtype = X.dtype
         if self.n_bins is None:
-            return self._measured(X)
-        out_dtype = np.uint8 if self.last_.max(initial=0) < 256 else np.uint16
-        stored = sp.issparse(X)
-        values = X.data if stored else np.ascontiguousarray(X).ravel()
-        indices = X.indices.astype(np.int32, copy=False) if stored else np.empty(0, np.int32)
-        codes = np.empty(values.size, out_dtype)
+            return measure(X, self._origin.astype(dtype), self._scale.astype(dtype))
         if self.strategy == "quantile" and not self.integers_:
             run = core.bin_edges
             given: list[Any] = [self._edges.astype(dtype), self._offsets]
@@ -271,29 +266,9 @@ class HistogramBinner(BinnedRows, TransformerMixin, BaseEstimator):
             scale = self._scale * (1 + 4 * np.finfo(dtype).eps)  # the high end reaches its code
             run = core.bin_even
             given = [*(a.astype(dtype) for a in (self.low_, scale, self.last_)), root]
-        width = 1 if stored else X.shape[1]
-        per_task = max(1, VALUES_PER_TASK // width) * width
-        parallel.run(
-            lambda begin, end: run(values, indices, *given, codes, begin, end),
-            parallel.ranges(values.size, per_task),
-            self.n_jobs,
-        )
-        if stored:
-            return sp.csr_array((codes, X.indices, X.indptr), shape=X.shape)
-        return codes.reshape(X.shape)
-
-    def _measured(self, X: Matrix) -> Any:
-        """Values in hundredths of the range, from the least value on: none is cut off."""
-        low, scale = self._origin.astype(X.dtype), self._scale.astype(X.dtype)
-        if sp.issparse(X):
-            low, scale = low[X.indices], scale[X.indices]
-        with np.errstate(over="ignore"):
-            measured = apply(X, lambda x: np.maximum(x - low, 0) * scale)
-        if not np.isfinite(measured.data if sp.issparse(measured) else measured).all():
-            raise ValueError(
-                "X has values too far beyond the range of their feature to be measured"
-            )
-        return measured
+        codes = np.uint8 if self.last_.max(initial=0) < 256 else np.uint16
+        least = 0.0 if self.negative == "error" else -np.inf
+        return encode(X, run, given, codes, self.n_jobs, least if check else None)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -35,7 +35,9 @@ from hilbin.solvers._layout import ALIGN, Layout, lay_out
 from hilbin.solvers._result import Result
 
 SIGN, LINEAR, LOW, HIGH, DIAGONAL, CURVATURE, DUAL = range(7)
-EAGER = 0.3  # share of the largest violation at which rows are left out before the first check
+# Share of the largest violation at which rows are left out before the first check of all rows,
+# which comes after so many sweeps at the latest.
+EAGER, EAGER_SWEEPS = 0.3, 40
 FLOAT32_TOL = 1e-3  # from here on the tables' rounding is far below the tolerance
 Proceed = Callable[[int, float], bool]
 
@@ -238,10 +240,11 @@ def icd(
                 problem, order, active, above, below, epsilon, bias, offset, random
             )
             n_iter += 1
-            if highest - lowest <= tol and highest <= tol and lowest >= -tol:
-                converged = active == n
-                if converged:
-                    break
+            small = highest - lowest <= tol and highest <= tol and lowest >= -tol
+            converged = small and active == n
+            if converged:
+                break
+            if small or (share < 1 and n_iter >= EAGER_SWEEPS):
                 active, above, below, share = n, np.inf, -np.inf, 1.0
             else:
                 above, below = share * highest or np.inf, share * lowest or -np.inf
