@@ -167,7 +167,10 @@ class IntersectionSVC(ClassifierMixin, IntersectionModel):
         self : IntersectionSVC
         """
         training, labels = self._prepare(X, y, sample_weight)
-        start = self._last_duals(labels.size) if self.warm_start else None
+        start = getattr(self, "_duals", None) if self.warm_start else None
+        one = self.classes_.size == 2 and self.multi_class == "ovr"
+        if start is not None and start.shape != (labels.size, 1 if one else self.classes_.size):
+            start = None
         duals = self._solve(training, labels, start, (X, y))
         if self.warm_start:
             self._duals = duals
@@ -189,15 +192,6 @@ class IntersectionSVC(ClassifierMixin, IntersectionModel):
         -------
         models : list of IntersectionSVC
             Fitted, in the order of ``Cs``.
-
-        Examples
-        --------
-        >>> from sklearn.datasets import load_digits
-        >>> from hilbin.estimators import IntersectionSVC
-        >>> X, y = load_digits(return_X_y=True)
-        >>> models = IntersectionSVC().path(X[:500], y[:500], [1e-5, 1e-3])
-        >>> [model.C for model in models]
-        [1e-05, 0.001]
         """
         training, labels = self._prepare(X, y, sample_weight)
         squared = self.loss == "squared_hinge" and self.multi_class == "ovr"
@@ -305,10 +299,3 @@ class IntersectionSVC(ClassifierMixin, IntersectionModel):
             coef, intercept = coef[:, 1:] - coef[:, :1], intercept[1:] - intercept[:1]
         self._keep(training, results, coef, intercept, watch)
         return np.column_stack([r.dual for r in results])
-
-    def _last_duals(self, n: int) -> Array | None:
-        last = getattr(self, "_duals", None)
-        columns = self.classes_.size
-        if columns == 2 and self.multi_class == "ovr":
-            columns = 1
-        return last if last is not None and last.shape == (n, columns) else None

@@ -53,8 +53,8 @@ def shapes(
     model : IntersectionSVC or IntersectionSVR
         Fitted; any model with ``shape_functions_`` will do.
     features : sequence of int or str, optional
-        Which features, by number or name. By default the 12 that can change a score that is drawn
-        by most, the first of them first.
+        Which features, by number or name. By default the 12 with the largest range in the classes
+        drawn, largest first.
     classes : sequence of labels, optional
         Which classes, if there are more than two; by default the 4 to which the features matter
         most.

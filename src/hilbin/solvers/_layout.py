@@ -15,35 +15,14 @@ import scipy.sparse as sp
 from hilbin._core import core
 from hilbin.solvers._codes import Array, Codes
 
-# The kinds, as the core numbers them, with the most levels and the cells of those of fixed size.
-FLAT8, FLAT16, FLAT32, FLAT64, FLAT128, TWO4, TWO8, TWO16, DEEP2, DEEP3, DEEP4, HINGE, PLAIN = (
-    range(13)
-)
-CAPACITY = {
-    FLAT8: 8,
-    FLAT16: 16,
-    FLAT32: 32,
-    FLAT64: 64,
-    FLAT128: 128,
-    TWO4: 64,
-    TWO8: 128,
-    TWO16: 256,
-}
-CAPACITY |= {DEEP2: 16**3, DEEP3: 16**4, DEEP4: 16**5}
-STRIDE = {
-    FLAT8: 8,
-    FLAT16: 16,
-    FLAT32: 32,
-    FLAT64: 64,
-    FLAT128: 128,
-    TWO4: 72,
-    TWO8: 144,
-    TWO16: 288,
-}
-# Vectors that one row changes, and in which order kinds are chosen. Sparse rows are read more often
-# than they change tables, and from far apart: there one place to read is worth more to change.
-VECTORS = {FLAT8: 1, FLAT16: 2, FLAT32: 4, FLAT64: 8, FLAT128: 16, TWO4: 3, TWO8: 4, TWO16: 6}
-VECTORS |= {DEEP2: 10, DEEP3: 14, DEEP4: 18}
+# The kinds, as the core numbers them. PLAIN and FENWICK are never chosen.
+FLAT8, FLAT16, FLAT32, FLAT64, FLAT128, TWO4, TWO8, TWO16, DEEP2, DEEP3, DEEP4 = range(11)
+HINGE, PLAIN, FENWICK = 11, 12, 13
+CAPACITY = np.array([8, 16, 32, 64, 128, 64, 128, 256, 16**3, 16**4, 16**5])  # levels
+STRIDE = np.array([8, 16, 32, 64, 128, 72, 144, 288])  # cells
+VECTORS = np.array([1, 2, 4, 8, 16, 3, 4, 6, 10, 14, 18])  # changed by one row
+# In the order in which they are chosen. Sparse rows are read more often than they change tables,
+# and from far apart: there one place to read is worth more vectors to change.
 DENSE_KINDS = np.array([FLAT8, FLAT16, FLAT32, TWO4, TWO8, TWO16, DEEP2, DEEP3, DEEP4])
 SPARSE_KINDS = np.array([FLAT8, FLAT16, FLAT32, FLAT64, FLAT128, TWO16, DEEP2, DEEP3, DEEP4])
 HINGE_COST = 1.0  # vectors that its loop of unknown length costs
@@ -111,7 +90,7 @@ def lay_out(codes: Codes, *, kind: int | None = None, dense: bool | None = None)
         else:
             begin = np.zeros(features.size, np.int64)
         if one >= DEEP2:
-            lengths = [room.levels] if one == PLAIN else []
+            lengths = {PLAIN: [room.levels], FENWICK: [sizes[features]]}.get(int(one), [])
             table = np.column_stack([*room.places, begin, *lengths])
             places.append(table.astype(np.int64).ravel())
             n_places += table.size
@@ -133,11 +112,11 @@ class _Room:
 def _room(kind: int, sizes: Array) -> _Room:
     """The cells of a group whose features have ``sizes`` levels."""
     if kind < DEEP2:
-        return _Room(STRIDE[kind] * sizes.size, np.full(sizes.size, CAPACITY[kind]), [])
+        return _Room(int(STRIDE[kind]) * sizes.size, np.full(sizes.size, CAPACITY[kind]), [])
     depth = kind - DEEP2 + 2 if kind <= DEEP4 else 0
     nodes = [_up(-(-sizes // BLOCK ** (depth - d)), BLOCK) * 2 for d in range(depth)]
     leaves = _up(sizes, BLOCK)
-    parts = np.column_stack([*nodes, leaves])
+    parts = np.column_stack([*nodes, leaves * 2 if kind == FENWICK else leaves])
     starts = np.cumsum(parts.ravel()) - parts.ravel()
     places = list(starts.reshape(parts.shape).T)
     return _Room(int(parts.sum()), leaves, places)
@@ -148,7 +127,7 @@ def _up(n: Array, multiple: int) -> Array:
 
 
 def _ramp(step: float, sizes: Array) -> Array:
-    longest = max(int(sizes.max(initial=1)), CAPACITY[TWO16])
+    longest = max(int(sizes.max(initial=1)), int(CAPACITY[TWO16]))
     return step * np.arange(-(-longest // BLOCK) * BLOCK)
 
 
@@ -170,10 +149,10 @@ def _density(codes: Codes) -> float:
 def _kinds(codes: Codes, sizes: Array, dense: bool) -> Array:
     """The kind of every feature's table."""
     order = DENSE_KINDS if dense else SPARSE_KINDS
-    nth = np.searchsorted([CAPACITY[k] for k in order], sizes)
+    nth = np.searchsorted(CAPACITY[order], sizes)
     visits, vectors = _visits(codes)
     per_visit = vectors / np.maximum(codes.shape[0] if dense else visits, 1)
-    hinge = (sizes > 1) & (per_visit + HINGE_COST < np.array([VECTORS[k] for k in order])[nth])
+    hinge = (sizes > 1) & (per_visit + HINGE_COST < VECTORS[order][nth])
     if not dense:
         few = RARE * visits.sum()
         hinge &= visits[hinge].sum() >= few
