@@ -25,6 +25,8 @@ exclude_patterns = ["_build", "_templates"]
 autosummary_generate = True
 autodoc_typehints = "none"
 autodoc_member_order = "bysource"
+# scikit-learn's, on every class with sample weights; their text refers to its own glossary
+autodoc_default_options = {"exclude-members": "set_fit_request, set_score_request"}
 numpydoc_show_class_members = False
 
 # Code blocks with prompts run by `sphinx-build -b doctest docs docs/_build/doctest`.
@@ -34,7 +36,12 @@ sphinx_gallery_conf = {
     "examples_dirs": "../examples/gallery",
     "gallery_dirs": "gallery",
     "within_subsection_order": ExplicitOrder(
-        ["plot_kernel_matrices.py", "plot_feature_maps.py", "plot_own_kernel.py"]
+        [
+            "plot_kernel_matrices.py",
+            "plot_feature_maps.py",
+            "plot_intersection_svm.py",
+            "plot_own_kernel.py",
+        ]
     ),
     "doc_module": ("hilbin",),
     "reference_url": {"hilbin": None},
@@ -55,4 +62,7 @@ html_theme_options = {
     "footer_start": ["copyright"],
     "footer_end": [],
 }
-html_sidebars = {"index": [], "architecture": [], "kernels": [], "maps": [], "add_a_kernel": []}
+html_sidebars = {
+    page: []
+    for page in ("index", "architecture", "kernels", "maps", "intersection", "add_a_kernel")
+}

@@ -12,6 +12,9 @@ namespace hilbin {
 template <class T> using Vector = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 template <class T> using Matrix = nb::ndarray<T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 
+// Names an array that must have the right type: a converted copy would not be what the caller sees change.
+inline auto operator""_array(const char* name, size_t) { return nb::arg(name).noconvert(); }
+
 inline void require(bool condition, const char* message) {
   if (!condition) throw std::invalid_argument(message);
 }

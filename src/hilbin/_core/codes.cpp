@@ -37,7 +37,7 @@ template <class Code> void define_sums(nb::module_& m) {
     with_codes(codes, indices, indptr, ptrdiff_t(offsets.shape(0)) - 1, [&](auto rows) {
       scores(rows, offsets.data(), table.data(), width, out.data(), begin, end);
     });
-  }, "codes"_a, "indices"_a, "indptr"_a, "offsets"_a, "table"_a, "out"_a, "begin"_a, "end"_a);
+  }, "codes"_array, "indices"_array, "indptr"_array, "offsets"_array, "table"_array, "out"_array, "begin"_a, "end"_a);
 
   m.def("level_sums", [](Vector<const Code> codes, Vector<const int32_t> indices, Int64s indptr, Int64s offsets,
                          Matrix<const double> coefficients, Matrix<double> sums) {
@@ -48,7 +48,7 @@ template <class Code> void define_sums(nb::module_& m) {
       for (ptrdiff_t i = 0; i < rows_count; ++i)
         add_to_levels(rows.row(i), offsets.data(), coefficients.data() + i * width, width, sums.data());
     });
-  }, "codes"_a, "indices"_a, "indptr"_a, "offsets"_a, "coefficients"_a, "sums"_a);
+  }, "codes"_array, "indices"_array, "indptr"_array, "offsets"_array, "coefficients"_array, "sums"_array);
 }
 
 void level_tables(Matrix<double> sums, Int64s offsets, Doubles levels) {
@@ -73,7 +73,7 @@ template <class T> void define_values(nb::module_& m) {
       const int64_t at = indptr.data()[j];
       counts.data()[j] = rank_column(values.data() + at, indptr.data()[j + 1] - at, levels.data() + at, ranks.data() + at);
     }
-  }, "values"_a, "indptr"_a, "levels"_a, "counts"_a, "ranks"_a, "begin"_a, "end"_a);
+  }, "values"_array, "indptr"_array, "levels"_array, "counts"_array, "ranks"_array, "begin"_a, "end"_a);
 
   m.def("column_quantiles", [](Values values, Int64s indptr, Doubles weights, Values low, double q, Vector<T> out,
                                ptrdiff_t begin, ptrdiff_t end) {
@@ -89,7 +89,7 @@ template <class T> void define_values(nb::module_& m) {
       out.data()[j] = weights.shape(0) ? column_quantile(x, weights.data() + at, count, least, q, weighted)
                                        : column_quantile(x, count, least, q, plain);
     }
-  }, "values"_a, "indptr"_a, "weights"_a, "low"_a, "q"_a, "out"_a, "begin"_a, "end"_a);
+  }, "values"_array, "indptr"_array, "weights"_array, "low"_array, "q"_a, "out"_array, "begin"_a, "end"_a);
 
   // The piecewise linear functions through (levels, table) at the values of the rows [begin, end): their sum
   // over the features of a row, or each of them if `out` has a row for every value.
@@ -111,7 +111,7 @@ template <class T> void define_values(nb::module_& m) {
         }
       }
     });
-  }, "values"_a, "indices"_a, "indptr"_a, "offsets"_a, "levels"_a, "table"_a, "out"_a, "each"_a, "begin"_a, "end"_a);
+  }, "values"_array, "indices"_array, "indptr"_array, "offsets"_array, "levels"_array, "table"_array, "out"_array, "each"_a, "begin"_a, "end"_a);
 }
 
 // Codes of dense values, a row of features after the other, or of stored values and their features.
@@ -140,13 +140,13 @@ template <class T, class Code> void define_bins(nb::module_& m) {
       each(x, indices, low.shape(0), out, begin, end, RootBins<T>{low.data(), scale.data(), last.data()});
     else
       each(x, indices, low.shape(0), out, begin, end, EvenBins<T>{low.data(), scale.data(), last.data()});
-  }, "x"_a, "indices"_a, "low"_a, "scale"_a, "last"_a, "root"_a, "out"_a, "begin"_a, "end"_a);
+  }, "x"_array, "indices"_array, "low"_array, "scale"_array, "last"_array, "root"_a, "out"_array, "begin"_a, "end"_a);
 
   m.def("bin_edges", [each](Values x, Vector<const int32_t> indices, Values edges, Int64s offsets, Vector<Code> out,
                             ptrdiff_t begin, ptrdiff_t end) {
     nb::gil_scoped_release release;
     each(x, indices, ptrdiff_t(offsets.shape(0)) - 1, out, begin, end, EdgeBins<T>{edges.data(), offsets.data()});
-  }, "x"_a, "indices"_a, "edges"_a, "offsets"_a, "out"_a, "begin"_a, "end"_a);
+  }, "x"_array, "indices"_array, "edges"_array, "offsets"_array, "out"_array, "begin"_a, "end"_a);
 }
 
 }  // namespace
@@ -161,7 +161,7 @@ void define_codes(nb::module_& m) {
   define_bins<float, uint16_t>(m);
   define_bins<double, uint8_t>(m);
   define_bins<double, uint16_t>(m);
-  m.def("level_tables", &level_tables, "sums"_a, "offsets"_a, "levels"_a);
+  m.def("level_tables", &level_tables, "sums"_array, "offsets"_array, "levels"_array);
 }
 
 }  // namespace hilbin

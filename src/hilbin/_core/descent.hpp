@@ -121,6 +121,10 @@ struct MultiSample {
 inline void best_duals(const MultiSample& s, const double* gradient, const double* dual, int classes, double* best,
                        double* sorted) {
   const double A = s.curvature;
+  if (A <= 0) {  // no score depends on this row
+    for (int k = 0; k < classes; ++k) best[k] = k == s.label ? s.most : -s.most / (classes - 1);
+    return;
+  }
   for (int k = 0; k < classes; ++k) {
     best[k] = gradient[k] - A * dual[k];
     sorted[k] = best[k] + (k == s.label ? A * s.most : 0);
@@ -152,7 +156,8 @@ Sweep sweep_classes(const State* states, int classes, const MultiSample* samples
       gradient[k] = states[k].score(i) + bias * offsets[k] + (k != s.label);
       highest = std::max(highest, gradient[k]);
       if (k != s.label) other = std::max(other, gradient[k]);
-      if (dual[k] < (k == s.label ? s.most : 0)) lowest = std::min(lowest, gradient[k]);
+      const double room = (k == s.label ? s.most : 0) - dual[k];
+      if (room > 1e-12 * s.most) lowest = std::min(lowest, gradient[k]);  // rounding is no room
     }
     const double violation = highest - lowest;
     if (dual[s.label] == 0 && gradient[s.label] - other > above) {
@@ -160,7 +165,7 @@ Sweep sweep_classes(const State* states, int classes, const MultiSample* samples
       continue;
     }
     done.highest = std::max(done.highest, violation);
-    if (violation <= 1e-12 || s.curvature <= 0) continue;
+    if (violation <= 1e-12) continue;
     best_duals(s, gradient, dual, classes, best, sorted);
     for (int k = 0; k < classes; ++k) {
       const double change = best[k] - dual[k];

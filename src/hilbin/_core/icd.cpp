@@ -100,14 +100,14 @@ struct ClassCourse {
       Vector<double> offsets, Vector<uint64_t> random
 #define HILBIN_CLASS_COURSE ClassCourse{samples, duals, order, active, above, bias, offsets, random}
 #define HILBIN_CLASS_NAMES \
-  "samples"_a, "duals"_a, "order"_a, "active"_a, "above"_a, "bias"_a, "offsets"_a, "random"_a
+  "samples"_array, "duals"_array, "order"_array, "active"_a, "above"_a, "bias"_a, "offsets"_array, "random"_array
 
 #define HILBIN_COURSE_TYPES \
   Matrix<double> samples, Vector<int32_t> order, int64_t active, double above, double below, double epsilon, \
       double bias, Vector<double> offset, Vector<uint64_t> random
 #define HILBIN_COURSE Course{samples, order, active, above, below, epsilon, bias, offset, random}
 #define HILBIN_COURSE_NAMES \
-  "samples"_a, "order"_a, "active"_a, "above"_a, "below"_a, "epsilon"_a, "bias"_a, "offset"_a, "random"_a
+  "samples"_array, "order"_array, "active"_a, "above"_a, "below"_a, "epsilon"_a, "bias"_a, "offset"_array, "random"_array
 
 template <class F> void define_gram(nb::module_& m) {
   m.def("sweep_gram", [](Matrix<const F> gram, Vector<F> scores, HILBIN_COURSE_TYPES) {
@@ -115,7 +115,7 @@ template <class F> void define_gram(nb::module_& m) {
     require(gram.shape(0) == gram.shape(1) && gram.shape(0) == scores.shape(0) && gram.shape(0) == samples.shape(0),
             "gram has the wrong shape");
     return HILBIN_COURSE.run(GramState<F>{gram.data(), scores.data(), ptrdiff_t(gram.shape(0))});
-  }, "gram"_a, "scores"_a, HILBIN_COURSE_NAMES);
+  }, "gram"_array, "scores"_array, HILBIN_COURSE_NAMES);
   m.def("sweep_classes_gram", [](Matrix<const F> gram, Matrix<F> scores, HILBIN_CLASS_TYPES) {
     nb::gil_scoped_release release;
     const ptrdiff_t n = gram.shape(0);
@@ -123,7 +123,7 @@ template <class F> void define_gram(nb::module_& m) {
     std::vector<GramState<F>> states;
     for (size_t k = 0; k < scores.shape(0); ++k) states.push_back({gram.data(), scores.data() + k * n, n});
     return HILBIN_CLASS_COURSE.run(states);
-  }, "gram"_a, "scores"_a, HILBIN_CLASS_NAMES);
+  }, "gram"_array, "scores"_array, HILBIN_CLASS_NAMES);
 }
 
 template <class F, class Code> void define_dense(nb::module_& m) {
@@ -133,21 +133,21 @@ template <class F, class Code> void define_dense(nb::module_& m) {
     require(codes.shape(0) == samples.shape(0) && first.shape(0) == groups.shape(0) + 1, "codes have the wrong shape");
     const DenseCodes<Code> rows{codes.data(), ptrdiff_t(codes.shape(1)), first.data()};
     return HILBIN_COURSE.run(tables<F>(rows, groups, cells.data(), levels.data(), places.data()));
-  }, "codes"_a, "first"_a, "groups"_a, "cells"_a, "levels"_a, "places"_a, HILBIN_COURSE_NAMES);
+  }, "codes"_array, "first"_array, "groups"_array, "cells"_array, "levels"_array, "places"_array, HILBIN_COURSE_NAMES);
   m.def("sweep_classes_dense", [](Matrix<const Code> codes, Int64s first, Matrix<const int64_t> groups, Matrix<F> cells,
                                   Vector<const F> levels, Int64s places, HILBIN_CLASS_TYPES) {
     nb::gil_scoped_release release;
     require(codes.shape(0) == samples.shape(0) && first.shape(0) == groups.shape(0) + 1, "codes have the wrong shape");
     const DenseCodes<Code> rows{codes.data(), ptrdiff_t(codes.shape(1)), first.data()};
     return HILBIN_CLASS_COURSE.run(class_tables(rows, groups, cells, levels, places));
-  }, "codes"_a, "first"_a, "groups"_a, "cells"_a, "levels"_a, "places"_a, HILBIN_CLASS_NAMES);
+  }, "codes"_array, "first"_array, "groups"_array, "cells"_array, "levels"_array, "places"_array, HILBIN_CLASS_NAMES);
   m.def("add_dense", [](Matrix<const Code> codes, Int64s first, Matrix<const int64_t> groups, Vector<F> cells,
                         Vector<const F> levels, Int64s places, Doubles coefficients) {
     nb::gil_scoped_release release;
     require(codes.shape(0) == coefficients.shape(0) && first.shape(0) == groups.shape(0) + 1, "codes have the wrong shape");
     const DenseCodes<Code> rows{codes.data(), ptrdiff_t(codes.shape(1)), first.data()};
     add_rows(tables<F>(rows, groups, cells.data(), levels.data(), places.data()), coefficients);
-  }, "codes"_a, "first"_a, "groups"_a, "cells"_a, "levels"_a, "places"_a, "coefficients"_a);
+  }, "codes"_array, "first"_array, "groups"_array, "cells"_array, "levels"_array, "places"_array, "coefficients"_array);
 }
 
 template <class F, class Entry> void define_sparse(nb::module_& m) {
@@ -157,21 +157,21 @@ template <class F, class Entry> void define_sparse(nb::module_& m) {
     require(indptr.shape(0) == samples.shape(0) * groups.shape(0) + 1, "indptr has the wrong length");
     const SparseCodes<Entry> rows{entries.data(), indptr.data(), int(groups.shape(0))};
     return HILBIN_COURSE.run(tables<F>(rows, groups, cells.data(), levels.data(), places.data()));
-  }, "entries"_a, "indptr"_a, "groups"_a, "cells"_a, "levels"_a, "places"_a, HILBIN_COURSE_NAMES);
+  }, "entries"_array, "indptr"_array, "groups"_array, "cells"_array, "levels"_array, "places"_array, HILBIN_COURSE_NAMES);
   m.def("sweep_classes_sparse", [](Vector<const Entry> entries, Int64s indptr, Matrix<const int64_t> groups, Matrix<F> cells,
                                    Vector<const F> levels, Int64s places, HILBIN_CLASS_TYPES) {
     nb::gil_scoped_release release;
     require(indptr.shape(0) == samples.shape(0) * groups.shape(0) + 1, "indptr has the wrong length");
     const SparseCodes<Entry> rows{entries.data(), indptr.data(), int(groups.shape(0))};
     return HILBIN_CLASS_COURSE.run(class_tables(rows, groups, cells, levels, places));
-  }, "entries"_a, "indptr"_a, "groups"_a, "cells"_a, "levels"_a, "places"_a, HILBIN_CLASS_NAMES);
+  }, "entries"_array, "indptr"_array, "groups"_array, "cells"_array, "levels"_array, "places"_array, HILBIN_CLASS_NAMES);
   m.def("add_sparse", [](Vector<const Entry> entries, Int64s indptr, Matrix<const int64_t> groups, Vector<F> cells,
                          Vector<const F> levels, Int64s places, Doubles coefficients) {
     nb::gil_scoped_release release;
     require(indptr.shape(0) == coefficients.shape(0) * groups.shape(0) + 1, "indptr has the wrong length");
     const SparseCodes<Entry> rows{entries.data(), indptr.data(), int(groups.shape(0))};
     add_rows(tables<F>(rows, groups, cells.data(), levels.data(), places.data()), coefficients);
-  }, "entries"_a, "indptr"_a, "groups"_a, "cells"_a, "levels"_a, "places"_a, "coefficients"_a);
+  }, "entries"_array, "indptr"_array, "groups"_array, "cells"_array, "levels"_array, "places"_array, "coefficients"_array);
 }
 
 // Entries of CSR codes as the tables want them: every row in the order of groups, slot and code in one number.
@@ -203,7 +203,7 @@ template <class Code, class Entry> void define_packing(nb::module_& m) {
       });
     }
     indptr_out.data()[rows * groups] = free;
-  }, "codes"_a, "indices"_a, "indptr"_a, "slots"_a, "group"_a, "groups"_a, "out"_a, "indptr_out"_a);
+  }, "codes"_array, "indices"_array, "indptr"_array, "slots"_array, "group"_array, "groups"_array, "out"_array, "indptr_out"_array);
 }
 
 template <class F> void define_tables(nb::module_& m) {

@@ -47,7 +47,7 @@ template <class T> void define_for(nb::module_& m) {
       case 7: return use(series<T, 7>);
       default: return use(series<T, 0>);
     }
-  }, "x"_a, "k"_a, "twice_root"_a, "out"_a, "begin"_a, "end"_a);
+  }, "x"_array, "k"_a, "twice_root"_a, "out"_array, "begin"_a, "end"_a);
 
   m.def("cubics", [](bool by_bits, Vector<const double> cells, Values coefficients, int functions, Values x,
                      Vector<T> out, ptrdiff_t begin, ptrdiff_t end) {
@@ -68,7 +68,7 @@ template <class T> void define_for(nb::module_& m) {
         default: return use(cubics<T, 0, Cells>);
       }
     });
-  }, "by_bits"_a, "cells"_a, "coefficients"_a, "functions"_a, "x"_a, "out"_a, "begin"_a, "end"_a);
+  }, "by_bits"_a, "cells"_a, "coefficients"_a, "functions"_a, "x"_array, "out"_array, "begin"_a, "end"_a);
 
   // Rows [begin, end); `indptr` is that of the result. Without `columns` the rows are dense, and those
   // zeros are left out for which `indptr` has no room.
@@ -103,8 +103,8 @@ template <class T> void define_for(nb::module_& m) {
         map.row(located, x.data() + row * n_columns, n_columns, skip_zeros, to[row + 1] - to[row],
                 indices.data() + to[row], weights.data() + to[row]);
     });
-  }, "by_bits"_a, "cells"_a, "node"_a, "coefficients"_a, "start"_a, "per_width"_a, "nodes"_a, "x"_a, "columns"_a,
-     "n_columns"_a, "skip_zeros"_a, "indptr"_a, "indices"_a, "weights"_a, "begin"_a, "end"_a);
+  }, "by_bits"_a, "cells"_a, "node"_a, "coefficients"_a, "start"_a, "per_width"_a, "nodes"_a, "x"_array, "columns"_a,
+     "n_columns"_a, "skip_zeros"_a, "indptr"_a, "indices"_array, "weights"_array, "begin"_a, "end"_a);
 
   m.def("cosines_sines", [](Matrix<const T> x, Matrix<T> out, double scale, ptrdiff_t begin, ptrdiff_t end) {
     nb::gil_scoped_release release;
@@ -113,7 +113,7 @@ template <class T> void define_for(nb::module_& m) {
     require_range(begin, end, x.shape(0));
     for (ptrdiff_t i = begin; i < end; ++i)
       cosines_sines(x.data() + i * columns, columns, T(scale), out.data() + 2 * i * columns);
-  }, "x"_a, "out"_a, "scale"_a, "begin"_a, "end"_a);
+  }, "x"_array, "out"_array, "scale"_a, "begin"_a, "end"_a);
 
   m.def("hadamard", [](Matrix<T> rows, Matrix<const T> signs, ptrdiff_t begin, ptrdiff_t end) {
     nb::gil_scoped_release release;
@@ -124,7 +124,7 @@ template <class T> void define_for(nb::module_& m) {
     for (ptrdiff_t i = begin; i < end; ++i)
       for (size_t round = 0; round < signs.shape(0); ++round)
         hadamard(rows.data() + i * length, signs.data() + round * length, length);
-  }, "rows"_a, "signs"_a, "begin"_a, "end"_a);
+  }, "rows"_array, "signs"_a, "begin"_a, "end"_a);
 }
 
 // out[p * width + j] = indices[p] * width + j: the columns of a block of `width` per column.
@@ -143,7 +143,7 @@ void spread_indices(Int32s indices, int width, Vector<int32_t> out, ptrdiff_t be
 void define_maps(nb::module_& m) {
   define_for<float>(m);
   define_for<double>(m);
-  m.def("spread_indices", &spread_indices, "indices"_a, "width"_a, "out"_a, "begin"_a, "end"_a);
+  m.def("spread_indices", &spread_indices, "indices"_array, "width"_a, "out"_array, "begin"_a, "end"_a);
 }
 
 }  // namespace hilbin

@@ -118,7 +118,7 @@ template <class T> void define_pairwise(nb::module_& m, const char* panel_rows_n
       require(packed.shape(0) >= (n + width - 1) / width * width * rows.columns * Op::planes, "packed is too small");
       pack<Op, T>(rows, begin, end, packed.data());
     });
-  }, "op"_a, "planes"_a, "packed"_a, "begin"_a, "end"_a);
+  }, "op"_a, "planes"_a, "packed"_array, "begin"_a, "end"_a);
 
   m.def("band", [](const std::string& op, Values numbers, Planes<T> planes, Values packed, Matrix<T> out,
                    ptrdiff_t begin, ptrdiff_t end, bool symmetric) {
@@ -136,7 +136,7 @@ template <class T> void define_pairwise(nb::module_& m, const char* panel_rows_n
               "packed is too small");
       band(o, rows, begin, end, packed.data(), out.shape(1), out.data(), out.shape(1), symmetric);
     });
-  }, "op"_a, "numbers"_a, "planes"_a, "packed"_a, "out"_a, "begin"_a, "end"_a, "symmetric"_a);
+  }, "op"_a, "numbers"_a, "planes"_a, "packed"_array, "out"_array, "begin"_a, "end"_a, "symmetric"_a);
 
   m.def("columns", [](const std::string& op, Values numbers, Values zero, int n_features, ValueList x, Indices x_indices,
                       Pointers x_indptr, ValueList y, Indices y_indices, Pointers y_indptr, bool vanishes,
@@ -152,14 +152,14 @@ template <class T> void define_pairwise(nb::module_& m, const char* panel_rows_n
       columns(o, A, B, vanishes, begin, end, out.data(), out.shape(0), out.shape(1), upper);
     });
   }, "op"_a, "numbers"_a, "zero"_a, "n_features"_a, "x"_a, "x_indices"_a, "x_indptr"_a, "y"_a, "y_indices"_a,
-     "y_indptr"_a, "vanishes"_a, "out"_a, "begin"_a, "end"_a, "upper"_a);
+     "y_indptr"_a, "vanishes"_a, "out"_array, "begin"_a, "end"_a, "upper"_a);
 
   m.def("mirror", [](Matrix<T> out, ptrdiff_t begin, ptrdiff_t end) {
     nb::gil_scoped_release release;
     require(out.shape(0) == out.shape(1), "out is not square");
     require_range(begin, end, out.shape(0));
     mirror(out.data(), out.shape(0), out.shape(1), begin, end);
-  }, "out"_a, "begin"_a, "end"_a);
+  }, "out"_array, "begin"_a, "end"_a);
 }
 
 Candidates candidates(const Matrix<const float>& cross, const Vector<const float>& x_norms,

@@ -6,7 +6,7 @@
 //   Flat<N>    T itself, N cells; add() touches all of them.
 //   Two<N>     N blocks of 16 levels: T(r) = P[q] + L[q] v_r + I[r], q = r / 16. add() changes L of
 //              the blocks before q by c, P of those after it by c v_r, and I within block q alone.
-//   Deep<D>    the same with D levels of blocks of blocks: 16^(D+1) levels in 48 D + 16 cells touched.
+//   Deep<D>    the same with D levels of blocks of blocks: 16^(D+1) levels, of which add() touches 32 D + 16 cells.
 //   Hinge      H(r) = sum_i c_i max(x_i - v_r, 0), T(r) = H(0) - H(r); add() touches r cells.
 //   Plain      the table of Wu (ECCV 2010): T itself, of any length; add() touches all of it.
 //   Fenwick    sums of c and of c x in binary indexed trees; both functions take log2(m) steps.

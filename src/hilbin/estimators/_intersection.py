@@ -60,6 +60,7 @@ class IntersectionModel(BinnedRows, CallbackSupportMixin, BaseEstimator):
     n_jobs: int | None
     random_state: Any
     verbose: int
+    warm_start: bool
 
     def _check_parameters(self) -> None:
         require_positive("C", self.C)
@@ -164,8 +165,8 @@ class IntersectionModel(BinnedRows, CallbackSupportMixin, BaseEstimator):
 
     def _keep(
         self, training: Training, results: list[Result], coef: Array, intercept: Array, watch: Watch
-    ) -> None:
-        """Store the model, and warn if it is not the optimum."""
+    ) -> Array:
+        """Store the model, and warn if it is not the optimum; returns the dual variables."""
         self.binner_ = training.binner
         self._tables = ShapeTables(training.binner, training.codes, training.codes.tables(coef))
         self.intercept_ = intercept
@@ -173,6 +174,9 @@ class IntersectionModel(BinnedRows, CallbackSupportMixin, BaseEstimator):
         self.converged_ = all(r.converged for r in results)
         self.objective_ = np.array([r.objective for r in results])
         self.gap_ = np.array([r.gap for r in results])
+        duals = np.column_stack([r.dual for r in results])
+        if self.warm_start:
+            self._duals = duals
         if not self.converged_:
             reason = watch.reason or f"max_iter={self.max_iter} sweeps did not suffice"
             gap = np.max(self.gap_ / np.maximum(self.objective_, 1e-300))
@@ -180,10 +184,11 @@ class IntersectionModel(BinnedRows, CallbackSupportMixin, BaseEstimator):
                 f"{type(self).__name__} has not converged: {reason}. The model is usable; its "
                 f"duality gap is {gap:.2g} of the objective.",
                 ConvergenceWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
         if watch.interrupted:
             raise KeyboardInterrupt
+        return duals
 
     def _scores(self, X: Any) -> Array:
         check_is_fitted(self)

@@ -55,8 +55,10 @@ def low_quantiles(
     w = np.ones(X.shape[0]) if weights is None else weights
     stored = np.bincount(X.indices, np.repeat(w, np.diff(X.indptr)), minlength=X.shape[1])
     low = least.copy()
-    if least.size == 1 < X.shape[1]:  # pooled: zeros outweigh the rest of what is worth storing so
-        return low
+    if least.size == 1 < X.shape[1]:
+        total = w.sum() * X.shape[1]
+        share = (q * total - (total - stored.sum())) / max(stored.sum(), 1e-300)  # zeros come first
+        return low if share <= 0 else quantiles_above(X, low - np.inf, share, weights, n_jobs)
     full = np.flatnonzero(stored > (1 - q) * w.sum() * (1 - 1e-12))  # zeros are too few to decide
     if full.size:
         low[full] = low_quantiles(X[:, full].toarray(), least[full], q, weights, n_jobs)

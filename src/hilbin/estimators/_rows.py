@@ -27,7 +27,12 @@ class BinnedRows:
     def _rows(self, X: Any, *, reset: bool = False, scan: bool = True) -> Matrix:
         """``X`` as rows; without ``scan``, the values are looked at by whoever encodes them."""
         rows = validate_data(self, X, reset=reset, **ACCEPTED)
-        return self._refuse_bad_values(rows, reset=reset) if scan else rows
+        if scan:
+            rows = self._refuse_bad_values(rows, reset=reset)
+        binner: Any = getattr(self, "binner_", self)
+        if sp.issparse(rows) and not reset and binner._shifted:
+            return rows.toarray()  # what is not stored is not the least value
+        return rows
 
     def _rows_and_targets(self, X: Any, y: Any, **options: Any) -> tuple[Matrix, Array]:
         """As ``_rows(X, reset=True)``, and ``y`` as one value per row."""

@@ -14,6 +14,7 @@ from hilbin.solvers import Codes
 from hilbin.solvers._codes import NO_INDICES, NO_INDPTR, whole_vectors
 
 VALUES_PER_TASK = 1 << 23
+MONOTONE = 0.02  # what goes the other way, as a share
 
 
 @dataclass(frozen=True)
@@ -62,15 +63,15 @@ class ShapeFunction:
 
     @property
     def trend(self) -> str:
-        """For the class it matters to most: flat, rising, falling or mixed."""
+        """For the class it matters to most: flat, rising, falling or mixed, up to ripples."""
         c = self.contributions.reshape(self.values.size, -1)
         if self.range == 0:
             return "flat"
         steps = np.diff(c[:, int(np.ptp(c, axis=0).argmax())])
-        small = 1e-9 * self.range
-        if (steps >= -small).all():
+        rises, falls = steps[steps > 0].sum(), -steps[steps < 0].sum()
+        if falls <= MONOTONE * rises:
             return "rising"
-        return "falling" if (steps <= small).all() else "mixed"
+        return "falling" if rises <= MONOTONE * falls else "mixed"
 
 
 class ShapeTables:
@@ -147,7 +148,7 @@ class ShapeTables:
             values, stepped = binner.boundaries(feature), True
         elif binner.n_bins is None:
             scale = binner._scale[feature]
-            values = binner.low_[feature] + (self.levels[part] / scale if scale > 0 else 0)
+            values = binner._origin[feature] + self.levels[part] / (scale if scale > 0 else 1)
             stepped = False
         else:  # levels that do not occur were dropped, but codes are still steps
             every = np.arange(int(binner.last_[feature]) + 1) * binner.step_

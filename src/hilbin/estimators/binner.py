@@ -32,6 +32,8 @@ from hilbin.kernels._arrays import Array, Matrix
 RANGE = 100.0  # length of the range of a feature, in the kernel's unit
 MOST_INTEGER = 1023
 MOST_BINS = 65535
+# a little more than 1, so that rounding does not keep the high end from its code
+STRETCH, STRETCH_32 = (float(1 + 4 * np.finfo(dtype).eps) for dtype in (np.float64, np.float32))
 STRATEGIES = ("uniform", "sqrt", "quantile")
 
 
@@ -194,14 +196,20 @@ class HistogramBinner(BinnedRows, TransformerMixin, BaseEstimator):
         if self.n_bins is None:
             raise ValueError("n_bins=None makes no bins")
         codes = np.arange(int(self.last_[feature]) + 1, dtype=np.float64)
-        low, high = float(self.low_[feature]), float(self.high_[feature])
+        low = float(self.low_[feature])
         if self.integers_ or self.last_[feature] == 0:
             return low + codes
         if self.strategy == "quantile":
             begin, end = self._offsets[feature], self._offsets[feature + 1]
             return np.concatenate(([low], self._edges[begin:end]))
-        share = codes / self.n_bins
-        return low + (high - low) * (share**2 if self.strategy == "sqrt" else share)
+        scale = self._scale[feature] * STRETCH
+        values = low + (codes**2 if self.strategy == "sqrt" else codes) / scale
+        for _ in range(8):  # by the roundings of x - low, to where the code changes
+            x = np.maximum((values - low) * scale, 0)
+            code = np.floor(np.sqrt(x) if self.strategy == "sqrt" else x)
+            step = np.spacing(np.maximum(np.abs(values), abs(low)))
+            values = np.where(code < codes, values + step, values)
+        return values
 
     def _check_parameters(self) -> None:
         if self.n_bins is not None:
@@ -234,6 +242,11 @@ class HistogramBinner(BinnedRows, TransformerMixin, BaseEstimator):
         self.high_ = np.broadcast_to(high, d).astype(np.float64)
         self._set_scale(greatest)
 
+    @property
+    def _shifted(self) -> bool:
+        """Whether zero is not the least value."""
+        return bool((self._origin < 0).any())
+
     def _set_scale(self, greatest: Array) -> None:
         """Codes per unit of a feature, the width of a code, and the largest codes."""
         span = self.high_ / 2 - self.low_ / 2  # the difference of huge values is not finite
@@ -263,7 +276,7 @@ class HistogramBinner(BinnedRows, TransformerMixin, BaseEstimator):
             given: list[Any] = [self._edges.astype(dtype), self._offsets]
         else:
             root = self.strategy == "sqrt" and not self.integers_
-            scale = self._scale * (1 + 4 * np.finfo(dtype).eps)  # the high end reaches its code
+            scale = self._scale * (STRETCH if dtype == np.float64 else STRETCH_32)
             run = core.bin_even
             given = [*(a.astype(dtype) for a in (self.low_, scale, self.last_)), root]
         codes = np.uint8 if self.last_.max(initial=0) < 256 else np.uint16

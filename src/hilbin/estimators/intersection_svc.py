@@ -171,9 +171,7 @@ class IntersectionSVC(ClassifierMixin, IntersectionModel):
         one = self.classes_.size == 2 and self.multi_class == "ovr"
         if start is not None and start.shape != (labels.size, 1 if one else self.classes_.size):
             start = None
-        duals = self._solve(training, labels, start, (X, y))
-        if self.warm_start:
-            self._duals = duals
+        self._solve(training, labels, start, (X, y))
         return self
 
     def path(self, X: Any, y: Any, Cs: Any, sample_weight: Any = None) -> "list[IntersectionSVC]":
@@ -193,7 +191,8 @@ class IntersectionSVC(ClassifierMixin, IntersectionModel):
         models : list of IntersectionSVC
             Fitted, in the order of ``Cs``.
         """
-        training, labels = self._prepare(X, y, sample_weight)
+        first = clone(self)
+        training, labels = first._prepare(X, y, sample_weight)
         squared = self.loss == "squared_hinge" and self.multi_class == "ovr"
         models: dict[float, IntersectionSVC] = {}
         duals: Array | None = None
@@ -202,8 +201,8 @@ class IntersectionSVC(ClassifierMixin, IntersectionModel):
             model = clone(self).set_params(C=float(C))
             model._check_parameters()
             for name in ("classes_", "n_features_in_", "feature_names_in_"):
-                if hasattr(self, name):
-                    setattr(model, name, getattr(self, name))
+                if hasattr(first, name):
+                    setattr(model, name, getattr(first, name))
             start = duals if duals is None or squared else duals * (C / last)
             duals, last = model._solve(training, labels, start, (X, y)), C
             models[float(C)] = model
@@ -297,5 +296,4 @@ class IntersectionSVC(ClassifierMixin, IntersectionModel):
         intercept = np.hstack([r.bias for r in results])
         if coef.shape[1] == 2:  # the difference of two scores is one score
             coef, intercept = coef[:, 1:] - coef[:, :1], intercept[1:] - intercept[:1]
-        self._keep(training, results, coef, intercept, watch)
-        return np.column_stack([r.dual for r in results])
+        return self._keep(training, results, coef, intercept, watch)

@@ -154,7 +154,7 @@ class IntersectionSVR(RegressorMixin, IntersectionModel):
         unit = float(np.sqrt(np.average((targets - centre) ** 2, weights=weights))) or 1.0
         training = self._train_on(rows, weights, 1)
         start = getattr(self, "_duals", None) if self.warm_start else None
-        start = start if start is not None and start.size == targets.size else None
+        start = start[:, 0] if start is not None and len(start) == targets.size else None
         problem = regression((targets - centre) / unit, self.C * weights, self.loss)
 
         def solve(_: int, *, dual: Array | None = start, **course: Any) -> Result:
@@ -165,8 +165,6 @@ class IntersectionSVR(RegressorMixin, IntersectionModel):
             )  # fmt: skip
 
         (result,), watch = self._run(solve, ["fit"], (X, y))
-        if self.warm_start:
-            self._duals = result.dual
         intercept = np.array([centre + unit * float(result.bias)])
         self._keep(training, [result], unit * result.coef[:, None], intercept, watch)
         return self

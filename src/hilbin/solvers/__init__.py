@@ -2,8 +2,9 @@
 
 from hilbin.solvers._codes import Codes, drop_unused, rank_values
 from hilbin.solvers._crammer_singer import crammer_singer
-from hilbin.solvers._icd import GramRows, TableRows, classification, icd, regression
+from hilbin.solvers._icd import classification, icd, regression
 from hilbin.solvers._result import Result
+from hilbin.solvers._rows import GramRows, TableRows
 
 __all__ = [
     "Codes",

@@ -39,6 +39,15 @@ class Codes:
         Levels of all features, ascending in each.
     step : float, optional
         Set if level ``r`` of every feature is ``r * step``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hilbin.solvers import Codes
+    >>> rows = np.array([[0, 2], [1, 1]], np.uint8)
+    >>> codes = Codes(rows, np.array([0, 2, 5]), np.array([0.0, 1, 0, 1, 2]), step=1.0)
+    >>> codes.norms
+    array([2., 2.])
     """
 
     rows: Any
@@ -97,7 +106,26 @@ def whole_vectors(tables: Array) -> Array:
 
 
 def drop_unused(codes: Codes) -> Codes:
-    """The same rows over the levels that occur: shorter tables where most levels are unused."""
+    """The same rows over the levels that occur: shorter tables where most levels are unused.
+
+    Parameters
+    ----------
+    codes : Codes
+        The rows.
+
+    Returns
+    -------
+    codes : Codes
+        With the same norms and scores, and without a ``step``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hilbin.solvers import Codes, drop_unused
+    >>> rows = np.array([[3], [0]], np.uint8)
+    >>> drop_unused(Codes(rows, np.array([0, 4]), np.arange(4.0))).levels
+    array([0., 3.])
+    """
     counts = np.zeros((codes.levels.size, 1))
     core.level_sums(*codes.parts, codes.offsets, np.ones((codes.shape[0], 1)), counts)
     used = counts[:, 0] > 0
@@ -115,7 +143,26 @@ def drop_unused(codes: Codes) -> Codes:
 
 
 def rank_values(values: Any, n_jobs: int | None = None) -> Codes:
-    """Non-negative values as ranks among the distinct ones of their feature: nothing is lost."""
+    """Non-negative values as ranks among the distinct ones of their feature: nothing is lost.
+
+    Parameters
+    ----------
+    values : array or CSR array of shape (n, d)
+        Rows, finite and not negative.
+    n_jobs : int, optional
+        Threads.
+
+    Returns
+    -------
+    codes : Codes
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hilbin.solvers import rank_values
+    >>> rank_values(np.array([[0.5], [0.0], [2.5]])).rows.ravel()
+    array([1, 0, 2], dtype=uint8)
+    """
     n, d = values.shape
     if sp.issparse(values):
         columns = values.tocsc()

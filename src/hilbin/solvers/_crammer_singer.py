@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 
 from hilbin.solvers._codes import Array
-from hilbin.solvers._icd import FLOAT32_TOL, Proceed, Rows, start_random
+from hilbin.solvers._icd import FLOAT32_TOL, Proceed, start_random
 from hilbin.solvers._result import Result
+from hilbin.solvers._rows import Rows
 
 
 def crammer_singer(
@@ -47,7 +48,7 @@ def crammer_singer(
     bias, tol, max_iter, seed, proceed
         As in :func:`icd`.
     dual : array of shape (n, n_classes), optional
-        Where to start; it must be feasible.
+        Where to start; rows beyond their bound are scaled back to it.
 
     Returns
     -------
@@ -67,7 +68,7 @@ def crammer_singer(
     """
     n = labels.size
     samples = np.column_stack([C, rows.norms + bias, labels]).astype(np.float64)
-    duals = np.zeros((n, n_classes)) if dual is None else np.array(dual, np.float64, order="C")
+    duals = np.zeros((n, n_classes)) if dual is None else _within(dual, labels, C)
     offsets = duals.sum(axis=0)
     dtype = np.float32 if tol >= FLOAT32_TOL else np.float64
     sweep = rows.start_classes(duals, dtype)
@@ -91,6 +92,15 @@ def crammer_singer(
             raise
         proceed(-1, np.nan)
     return _certified(rows, labels, C, duals, bias, n_iter, converged)
+
+
+def _within(dual: Array, labels: Array, C: Array) -> Array:
+    """Rows beyond their bound scaled back to it; those of another class start from zero."""
+    rows = np.arange(labels.size)
+    own = dual[rows, labels]
+    shares = np.divide(C, own, out=np.ones(labels.size), where=own > C)
+    shares[dual.argmax(axis=1) != labels] = 0
+    return np.ascontiguousarray(dual * shares[:, None], np.float64)
 
 
 def _certified(

@@ -25,14 +25,13 @@ other and of zero. The duality gap is computed afterwards from ``c`` alone, in f
 """
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
-from hilbin._core import core
-from hilbin.solvers._codes import Array, Codes
-from hilbin.solvers._layout import ALIGN, Layout, lay_out
+from hilbin.solvers._codes import Array
 from hilbin.solvers._result import Result
+from hilbin.solvers._rows import Rows
 
 SIGN, LINEAR, LOW, HIGH, DIAGONAL, CURVATURE, DUAL = range(7)
 # Share of the largest violation at which rows are left out before the first check of all rows,
@@ -42,111 +41,36 @@ FLOAT32_TOL = 1e-3  # from here on the tables' rounding is far below the toleran
 Proceed = Callable[[int, float], bool]
 
 
-class Rows(Protocol):
-    """Rows that a descent can score: tables or a Gram matrix."""
-
-    norms: Array
-
-    def start(self, coef: Array, dtype: Any) -> Any:
-        """A function that runs one sweep, from a state that holds ``coef``."""
-
-    def start_classes(self, coef: Array, dtype: Any) -> Any:
-        """The same for one state per column of ``coef``."""
-
-    def scores(self, coef: Array) -> Array:
-        """``K @ coef`` in float64, for a vector or columns of coefficients."""
-
-
-class TableRows:
-    """Rows of ranks; the state of a descent is a table per feature.
-
-    Parameters
-    ----------
-    codes : Codes
-        The rows.
-    layout : Layout, optional
-        How the tables lie in memory; chosen by the data if not given.
-    """
-
-    def __init__(self, codes: Codes, layout: Layout | None = None):
-        self.codes = codes
-        self.layout = lay_out(codes) if layout is None else layout
-        self.norms = codes.norms
-        kind = "sparse" if self.layout.sparse else "dense"
-        self._sweep, self._sweep_classes, self._add = (
-            getattr(core, f"{name}_{kind}") for name in ("sweep", "sweep_classes", "add")
-        )
-
-    def start(self, coef: Array, dtype: Any) -> Any:
-        """A function that runs one sweep, from tables that hold ``coef``."""
-        given, cells = self._given(coef[:, None], dtype)
-        cells = cells[0]
-        return lambda *course: self._sweep(*given[:-2], cells, *given[-2:], *course)
-
-    def start_classes(self, coef: Array, dtype: Any) -> Any:
-        """The same for one set of tables per column of ``coef``."""
-        given, cells = self._given(coef, dtype)
-        return lambda *course: self._sweep_classes(*given[:-2], cells, *given[-2:], *course)
-
-    def _given(self, coef: Array, dtype: Any) -> tuple[tuple[Any, ...], Array]:
-        """What the core takes, without the cells, and the cells of every column."""
-        layout = self.layout
-        levels = _aligned_zeros(layout.levels.size, dtype)
-        levels[:] = layout.levels
-        cells = _aligned_zeros(layout.n_cells * coef.shape[1], dtype).reshape(coef.shape[1], -1)
-        given = (*layout.rows, layout.groups, levels, layout.places)
-        for column, part in zip(coef.T, cells, strict=True):
-            if column.any():
-                self._add(*given[:-2], part, *given[-2:], np.ascontiguousarray(column))
-        return given, cells
-
-    def scores(self, coef: Array) -> Array:
-        """``K @ coef`` in float64, by exact tables."""
-        columns = coef.reshape(len(coef), -1)
-        return self.codes.scores(self.codes.tables(columns)).reshape(coef.shape)
-
-
-class GramRows:
-    """Rows of a Gram matrix; the state of a descent is the score of every row.
-
-    Parameters
-    ----------
-    gram : array of shape (n, n)
-        Symmetric and positive semi-definite, float32 or float64.
-    """
-
-    def __init__(self, gram: Array):
-        self.gram = np.ascontiguousarray(gram)
-        self.norms = np.diag(gram).astype(np.float64)
-
-    def start(self, coef: Array, dtype: Any) -> Any:
-        """A function that runs one sweep, from the scores of ``coef``."""
-        scores = self.gram @ coef.astype(self.gram.dtype)
-        return lambda *course: core.sweep_gram(self.gram, scores, *course)
-
-    def start_classes(self, coef: Array, dtype: Any) -> Any:
-        """The same for the scores of every column of ``coef``."""
-        scores = np.ascontiguousarray((self.gram @ coef.astype(self.gram.dtype)).T)
-        return lambda *course: core.sweep_classes_gram(self.gram, scores, *course)
-
-    def scores(self, coef: Array) -> Array:
-        """``K @ coef``."""
-        return self.gram @ coef
-
-
 def start_random(seed: int) -> Array:
     """The state of the core's generator: any number but zero."""
     return np.array([(seed * 0x9E3779B97F4A7C15 + 0x2545F4914F6CDD1D) % 2**64 or 1], np.uint64)
 
 
-def _aligned_zeros(n: int, dtype: Any) -> Array:
-    zeros = np.zeros(n + ALIGN * 2, dtype)
-    skip = -zeros.ctypes.data % 64 // zeros.itemsize
-    return zeros[skip : skip + n]
-
-
 def classification(y: Array, C: Array, loss: str) -> Array:
-    """The problem of a classifier: ``y`` is 1 or -1, ``C`` the weight of every row's loss."""
+    """The problem of a classifier.
+
+    Parameters
+    ----------
+    y : array of shape (n,)
+        1 or -1.
+    C : array of shape (n,)
+        Weight of every row's loss.
+    loss : {"hinge", "squared_hinge"}
+        The loss.
+
+    Returns
+    -------
+    problem : array of shape (n, 8)
+        For every row ``s, p, l, u, D`` of the module's formula, and room for the solver.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hilbin.solvers import classification
+    >>> classification(np.array([1, -1]), np.array([2.0, 3.0]), "hinge")[:, :4]
+    array([[ 1.,  1.,  0.,  2.],
+           [-1.,  1.,  0.,  3.]])
+    """
     squared = loss == "squared_hinge"
     problem = np.zeros((y.size, 8))
     problem[:, SIGN] = y
@@ -157,7 +81,29 @@ def classification(y: Array, C: Array, loss: str) -> Array:
 
 
 def regression(y: Array, C: Array, loss: str) -> Array:
-    """The problem of a regression on ``y``, with ``C`` the weight of every row's loss."""
+    """The problem of a regression.
+
+    Parameters
+    ----------
+    y : array of shape (n,)
+        Targets.
+    C : array of shape (n,)
+        Weight of every row's loss.
+    loss : {"epsilon_insensitive", "squared_epsilon_insensitive"}
+        The loss.
+
+    Returns
+    -------
+    problem : array of shape (n, 8)
+        As from :func:`classification`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hilbin.solvers import regression
+    >>> regression(np.array([0.5]), np.array([2.0]), "epsilon_insensitive")[:, :4]
+    array([[ 1. ,  0.5, -2. ,  2. ]])
+    """
     squared = loss == "squared_epsilon_insensitive"
     problem = np.zeros((y.size, 8))
     problem[:, SIGN] = 1

@@ -25,6 +25,15 @@ class Result:
         Whether the tolerance was reached.
     bias : float or array
         What is added to every score.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hilbin.solvers import GramRows, classification, icd
+    >>> problem = classification(np.array([1, -1]), np.ones(2), "hinge")
+    >>> result = icd(GramRows(np.eye(2)), problem)
+    >>> result.converged, bool(result.gap < 1e-9)
+    (True, True)
     """
 
     coef: Array
