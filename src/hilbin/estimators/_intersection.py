@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import _check_feature_names_in, _check_sample_weight, check_is_fitted
+from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from hilbin import parallel
 from hilbin.estimators._encoding import BadValueError
@@ -72,13 +72,6 @@ class IntersectionModel(BinnedRows, CallbackSupportMixin, BaseEstimator):
         if self.max_time is not None:
             require_positive("max_time, if not None,", self.max_time)
 
-    def _weights(self, sample_weight: Any, X: Matrix) -> Array:
-        weights = _check_sample_weight(sample_weight, X, dtype=np.float64)
-        if not np.isfinite(weights).all() or (weights < 0).any():
-            bad = int(np.argmax(~np.isfinite(weights) | (weights < 0)))
-            raise ValueError(f"sample_weight[{bad}] = {weights[bad]} is not a number >= 0")
-        return weights
-
     def _train_on(self, X: Matrix, weights: Array, problems: int) -> Training:
         """Codes of the rows, and the solver's view of them."""
         binner = HistogramBinner(
@@ -94,12 +87,9 @@ class IntersectionModel(BinnedRows, CallbackSupportMixin, BaseEstimator):
         codes = self._codes(binner, X)
         small = X.shape[0] <= SMALL
         rows = self._solver_rows(codes, problems, exact=small)
-        norms = rows.norms
-        bias = (
-            BIAS_SHARE * float(np.average(norms, weights=weights))
-            if self.bias == "auto"
-            else self.bias
-        )
+        bias = self.bias
+        if bias == "auto":  # features that are all constant leave the bias alone
+            bias = BIAS_SHARE * float(np.average(rows.norms, weights=weights)) or 1.0
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         return Training(binner, codes, rows, float(bias), weights, seed)
 
@@ -146,8 +136,8 @@ class IntersectionModel(BinnedRows, CallbackSupportMixin, BaseEstimator):
                 results[k] = solve(k, tol=self.tol, max_iter=self.max_iter, proceed=proceed)
                 r = results[k]
                 if r.converged and len(r.coef) <= SMALL:
-                    r = solve(k, tol=SMALL_TOL, max_iter=SMALL_SWEEPS, proceed=proceed, dual=r.dual)
-                    results[k] = replace(r, converged=True)
+                    r = solve(k, tol=SMALL_TOL, max_iter=SMALL_SWEEPS, dual=r.dual)
+                    results[k] = replace(r, converged=True, n_iter=results[k].n_iter)
             if self.verbose:
                 r = results[k]
                 print(
@@ -177,6 +167,8 @@ class IntersectionModel(BinnedRows, CallbackSupportMixin, BaseEstimator):
         duals = np.column_stack([r.dual for r in results])
         if self.warm_start:
             self._duals = duals
+        if watch.interrupted:
+            raise KeyboardInterrupt
         if not self.converged_:
             reason = watch.reason or f"max_iter={self.max_iter} sweeps did not suffice"
             gap = np.max(self.gap_ / np.maximum(self.objective_, 1e-300))
@@ -186,12 +178,10 @@ class IntersectionModel(BinnedRows, CallbackSupportMixin, BaseEstimator):
                 ConvergenceWarning,
                 stacklevel=5,
             )
-        if watch.interrupted:
-            raise KeyboardInterrupt
         return duals
 
     def _scores(self, X: Any) -> Array:
-        check_is_fitted(self)
+        check_is_fitted(self, "_tables")
         quantised = self.binner_.n_bins is not None
         rows = self._rows(X, scan=not quantised)
         try:
@@ -203,13 +193,13 @@ class IntersectionModel(BinnedRows, CallbackSupportMixin, BaseEstimator):
     @property
     def model_bytes_(self) -> int:
         """Bytes of what prediction needs."""
-        check_is_fitted(self)
+        check_is_fitted(self, "_tables")
         return self._tables.nbytes
 
     @property
     def shape_functions_(self) -> list[ShapeFunction]:
         """What every feature contributes to the score, as a function of its value."""
-        check_is_fitted(self)
+        check_is_fitted(self, "_tables")
         names = _check_feature_names_in(self)
         return [self._tables.shape(j, str(name)) for j, name in enumerate(names)]
 
@@ -228,7 +218,7 @@ class IntersectionModel(BinnedRows, CallbackSupportMixin, BaseEstimator):
             several scores. Summed over the features they are the score without ``intercept_``.
             Sparse rows with one score get a CSR array: what is zero contributes nothing.
         """
-        check_is_fitted(self)
+        check_is_fitted(self, "_tables")
         rows = self._rows(X)
         each = self._tables.contributions(rows)
         if not sp.issparse(rows):

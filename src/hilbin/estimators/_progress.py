@@ -47,6 +47,7 @@ class Watch:
         self._lock = threading.Lock()
         self._data = {"X": X, "y": y}
         self._context: Any = None
+        self._parts: dict[int, Any] = {}
         if getattr(estimator, "_skl_callbacks", None):
             self._context = estimator._init_callback_context(
                 max_subtasks=problems, sequential_subtasks=False
@@ -69,8 +70,11 @@ class Watch:
         part = None
         if self._context is not None:
             with self._lock:
-                part = self._context.subcontext(name, task_id=number, max_subtasks=None)
-                part.call_on_fit_task_begin(estimator=self.estimator, **self._data)
+                part = self._parts.get(number)
+                if part is None:
+                    part = self._context.subcontext(name, task_id=number, max_subtasks=None)
+                    self._parts[number] = part
+                    part.call_on_fit_task_begin(estimator=self.estimator, **self._data)
 
         def proceed(sweeps: int, spread: float) -> bool:
             if sweeps < 0:

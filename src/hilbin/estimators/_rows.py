@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from hilbin.kernels._arrays import Array, Matrix, check_rows_and_least
 
@@ -38,6 +38,13 @@ class BinnedRows:
         """As ``_rows(X, reset=True)``, and ``y`` as one value per row."""
         rows, y = validate_data(self, X, y, **ACCEPTED, **options)
         return self._refuse_bad_values(rows, reset=True), y
+
+    def _weights(self, sample_weight: Any, X: Matrix) -> Array:
+        weights = _check_sample_weight(sample_weight, X, dtype=np.float64)
+        if not np.isfinite(weights).all() or (weights < 0).any():
+            bad = int(np.argmax(~np.isfinite(weights) | (weights < 0)))
+            raise ValueError(f"sample_weight[{bad}] = {weights[bad]} is not a number >= 0")
+        return weights
 
     def _refuse_bad_values(self, rows: Any, *, reset: bool = False) -> Matrix:
         who = type(self).__name__ if self.negative == "error" else None

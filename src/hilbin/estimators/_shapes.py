@@ -100,6 +100,7 @@ class ShapeTables:
         """Bytes of all that scoring needs."""
         arrays = [self.table, self.offsets, self.binner.low_, self.binner._scale]
         arrays += [self.levels] if self.levels is not None else []
+        arrays += [self.binner._edges] if hasattr(self.binner, "_edges") else []
         return sum(a.nbytes for a in arrays)
 
     def scores(self, X: Matrix, n_jobs: int | None) -> Array:

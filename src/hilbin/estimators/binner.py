@@ -18,7 +18,6 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import (
     _check_feature_names_in,
-    _check_sample_weight,
     check_is_fitted,
 )
 
@@ -141,7 +140,7 @@ class HistogramBinner(BinnedRows, TransformerMixin, BaseEstimator):
         rows = self._rows(X, reset=True)
         weights = None
         if sample_weight is not None:
-            weights = _check_sample_weight(sample_weight, rows, dtype=np.float64)
+            weights = self._weights(sample_weight, rows)
             if not (weights > 0).all():
                 rows, weights = rows[weights > 0], weights[weights > 0]
             if rows.shape[0] == 0:
@@ -233,7 +232,7 @@ class HistogramBinner(BinnedRows, TransformerMixin, BaseEstimator):
         if self.integers_:
             low = np.zeros(1, X.dtype)
         else:
-            low = low_quantiles(X, low, 1 - self.quantile, weights, self.n_jobs)
+            low = low_quantiles(X, low, round(1 - self.quantile, 12), weights, self.n_jobs)
         high = quantiles_above(X, low, self.quantile, weights, self.n_jobs)
         high = np.where(high > low, high, top)
         if self.strategy == "quantile" and self.n_bins is not None and not self.integers_:
@@ -270,13 +269,15 @@ class HistogramBinner(BinnedRows, TransformerMixin, BaseEstimator):
         """Codes of ``X``; ``check`` refuses what is not finite or must not be negative."""
         dtype = X.dtype
         if self.n_bins is None:
-            return measure(X, self._origin.astype(dtype), self._scale.astype(dtype))
+            scale = np.minimum(self._scale, np.finfo(dtype).max)
+            return measure(X, self._origin.astype(dtype), scale.astype(dtype))
         if self.strategy == "quantile" and not self.integers_:
             run = core.bin_edges
             given: list[Any] = [self._edges.astype(dtype), self._offsets]
         else:
             root = self.strategy == "sqrt" and not self.integers_
             scale = self._scale * (STRETCH if dtype == np.float64 else STRETCH_32)
+            scale = np.minimum(scale, np.finfo(dtype).max)
             run = core.bin_even
             given = [*(a.astype(dtype) for a in (self.low_, scale, self.last_)), root]
         codes = np.uint8 if self.last_.max(initial=0) < 256 else np.uint16

@@ -151,11 +151,13 @@ class IntersectionSVR(RegressorMixin, IntersectionModel):
         if targets.size == 0:
             raise ValueError("sample_weight is zero for every row")
         centre = float(np.average(targets, weights=weights))
-        unit = float(np.sqrt(np.average((targets - centre) ** 2, weights=weights))) or 1.0
+        targets = targets - centre
+        most = float(np.abs(targets).max()) or 1.0  # squares of huge values are not finite
+        unit = most * float(np.sqrt(np.average((targets / most) ** 2, weights=weights))) or 1.0
         training = self._train_on(rows, weights, 1)
         start = getattr(self, "_duals", None) if self.warm_start else None
         start = start[:, 0] if start is not None and len(start) == targets.size else None
-        problem = regression((targets - centre) / unit, self.C * weights, self.loss)
+        problem = regression(targets / unit, self.C * weights, self.loss)
 
         def solve(_: int, *, dual: Array | None = start, **course: Any) -> Result:
             epsilon = self.epsilon / unit

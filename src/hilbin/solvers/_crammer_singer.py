@@ -78,15 +78,14 @@ def crammer_singer(
         while n_iter < max_iter:
             active, worst, _ = sweep(samples, duals, order, active, above, bias, offsets, random)
             n_iter += 1
+            converged = worst <= tol and active == n
+            go_on = proceed is None or proceed(n_iter, worst)
+            if converged or not go_on:
+                break
             if worst <= tol:
-                converged = active == n
-                if converged:
-                    break
                 active, above = n, np.inf
             else:
                 above = worst
-            if proceed is not None and not proceed(n_iter, worst):
-                break
     except KeyboardInterrupt:
         if proceed is None:
             raise

@@ -188,14 +188,14 @@ def icd(
             n_iter += 1
             small = highest - lowest <= tol and highest <= tol and lowest >= -tol
             converged = small and active == n
-            if converged:
+            go_on = proceed is None or proceed(n_iter, highest - lowest)
+            if converged or not go_on:
                 break
             if small or (share < 1 and n_iter >= EAGER_SWEEPS):
                 active, above, below, share = n, np.inf, -np.inf, 1.0
             else:
-                above, below = share * highest or np.inf, share * lowest or -np.inf
-            if proceed is not None and not proceed(n_iter, highest - lowest):
-                break
+                above = share * highest if highest > 0 else np.inf
+                below = share * lowest if lowest < 0 else -np.inf
     except KeyboardInterrupt:
         if proceed is None:
             raise
