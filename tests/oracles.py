@@ -180,7 +180,7 @@ def quantile(values, q):
 
 def quantise(x, bins, q):
     """Equation 13 for one feature, repaired: a range between quantiles, clipped to 0, ..., bins."""
-    low = quantile(x, 1 - q)
+    low = quantile(x, round(1 - q, 12))
     above = x[x > low]
     if not above.size:
         return np.zeros(x.shape, int)

@@ -214,7 +214,7 @@ def test_interrupt_leaves_a_usable_model(monkeypatch, n_jobs):
 
     monkeypatch.setattr(TableRows, "start", interrupted)
     model = IntersectionSVC(1e-2, solver="tables", n_jobs=n_jobs)
-    with pytest.warns(ConvergenceWarning, match="interrupted"), pytest.raises(KeyboardInterrupt):
+    with pytest.raises(KeyboardInterrupt):
         model.fit(X, NAMES)
     assert not model.converged_
     assert model.score(X, NAMES) > 0.5
@@ -229,7 +229,7 @@ def test_callbacks():
     begun, ended = ([call.args[1].task_name for call in part] for part in calls)
     assert {*begun} == {"fit", "sweep", *model.classes_}
     assert sorted(begun) == sorted(ended)
-    assert begun.count("sweep") >= model.n_iter_ - 1 > 1
+    assert begun.count("sweep") >= model.n_iter_ > 1
     seen.on_fit_task_end.return_value = True
     with pytest.warns(ConvergenceWarning, match="a callback asked to stop"):
         model.fit(X, NAMES)
