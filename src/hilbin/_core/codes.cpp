@@ -1,29 +1,15 @@
 // Bindings of codes: how values become codes, and codes scores. Every function is single-threaded and releases the
 // GIL.
-#include "codes.hpp"
-
 #include <vector>
 
-#include "bindings.hpp"
+#include "with_codes.hpp"
 
 using namespace nb::literals;
 
 namespace hilbin {
 namespace {
 
-using Int64s = Vector<const int64_t>;
 using Doubles = Vector<const double>;
-
-// Calls use(matrix) for codes that are dense, if there are no indices, or CSR.
-template <class Code, class Use>
-void with_codes(const Vector<const Code>& codes, const Vector<const int32_t>& indices, const Int64s& indptr, ptrdiff_t columns, Use use) {
-  if (indptr.shape(0) > 0) {
-    require(codes.shape(0) == indices.shape(0) && indptr.data()[indptr.shape(0) - 1] <= int64_t(codes.shape(0)), "codes have the wrong length");
-    use(SparseMatrix<Code>{codes.data(), indices.data(), indptr.data()});
-  } else {
-    use(DenseMatrix<Code>{codes.data(), columns});
-  }
-}
 
 template <class Code> void define_sums(nb::module_& m) {
   // out[i] = the sums of table rows offsets[j] + code, for the rows [begin, end).

@@ -4,16 +4,15 @@
 #include <tuple>
 #include <vector>
 
-#include "bindings.hpp"
 #include "descent.hpp"
 #include "tables.hpp"
+#include "with_codes.hpp"
 
 using namespace nb::literals;
 
 namespace hilbin {
 namespace {
 
-using Int64s = Vector<const int64_t>;
 using Doubles = Vector<const double>;
 
 enum { group_kind, group_cells, group_levels, group_level_stride, group_places, group_numbers };
@@ -174,36 +173,38 @@ template <class F, class Entry> void define_sparse(nb::module_& m) {
   }, "entries"_array, "indptr"_array, "groups"_array, "cells"_array, "levels"_array, "places"_array, "coefficients"_array);
 }
 
-// Entries of CSR codes as the tables want them: every row in the order of groups, slot and code in one number.
-// Codes 0 and features of slot -1 are left out. `indptr_out` begins with what lies before row `begin`.
+// Entries of codes, dense or CSR, as the tables want them: every row in the order of groups, slot and code in one
+// number. Codes 0 and features of slot -1 are left out.
 template <class Code, class Entry> void define_packing(nb::module_& m) {
-  m.def("pack_sparse", [](Vector<const Code> codes, Vector<const int32_t> indices, Int64s indptr, Vector<const int32_t> slots,
-                          Vector<const int32_t> group, int groups, Vector<Entry> out, Vector<int64_t> indptr_out) {
+  m.def("pack_entries", [](Vector<const Code> codes, Vector<const int32_t> indices, Int64s indptr, Vector<const int32_t> slots,
+                           Vector<const int32_t> group, int groups, Vector<Entry> out, Vector<int64_t> indptr_out) {
     nb::gil_scoped_release release;
-    const ptrdiff_t rows = ptrdiff_t(indptr.shape(0)) - 1;
+    const ptrdiff_t rows = (ptrdiff_t(indptr_out.shape(0)) - 1) / groups;
     require(groups >= 1 && groups <= most_groups && ptrdiff_t(indptr_out.shape(0)) == rows * groups + 1, "wrong number of groups");
-    require(codes.shape(0) == indices.shape(0) && out.shape(0) == codes.shape(0), "out has the wrong length");
-    int64_t to[most_groups], free = 0;
-    for (ptrdiff_t i = 0; i < rows; ++i) {
-      std::fill(to, to + groups, 0);
-      auto each = [&](auto use) {
-        for (int64_t p = indptr.data()[i]; p < indptr.data()[i + 1]; ++p) {
-          const int32_t j = indices.data()[p];
-          if (codes.data()[p] != 0 && slots.data()[j] >= 0) use(group.data()[j], slots.data()[j], codes.data()[p]);
+    require(slots.shape(0) == group.shape(0), "slots and groups differ in length");
+    with_codes(codes, indices, indptr, ptrdiff_t(slots.shape(0)), [&](auto matrix) {
+      int64_t to[most_groups], free = 0;
+      for (ptrdiff_t i = 0; i < rows; ++i) {
+        const auto row = matrix.row(i);
+        auto each = [&](auto use) HILBIN_INLINE_LAMBDA {
+          for (ptrdiff_t k = 0; k < row.size; ++k) {
+            const ptrdiff_t j = row.feature(k);
+            if (row.codes[k] != 0 && slots.data()[j] >= 0) use(group.data()[j], slots.data()[j], row.codes[k]);
+          }
+        };
+        std::fill(to, to + groups, 0);
+        each([&](int32_t g, int32_t, Code) { ++to[g]; });
+        for (int g = 0; g < groups; ++g) {
+          const int64_t count = to[g];
+          indptr_out.data()[i * groups + g] = to[g] = free;
+          free += count;
         }
-      };
-      each([&](int32_t g, int32_t, Code) { ++to[g]; });
-      for (int g = 0; g < groups; ++g) {
-        const int64_t count = to[g];
-        indptr_out.data()[i * groups + g] = to[g] = free;
-        free += count;
+        require(free <= int64_t(out.shape(0)), "out is too short");
+        each([&](int32_t g, int32_t slot, Code code) { out.data()[to[g]++] = Entry(slot) << SparsePart<Entry>::bits | Entry(code); });
       }
-      each([&](int32_t g, int32_t slot, Code code) {
-        out.data()[to[g]++] = Entry(slot) << SparsePart<Entry>::bits | Entry(code);
-      });
-    }
-    indptr_out.data()[rows * groups] = free;
-  }, "codes"_array, "indices"_array, "indptr"_array, "slots"_array, "group"_array, "groups"_array, "out"_array, "indptr_out"_array);
+      indptr_out.data()[rows * groups] = free;
+    });
+  }, "codes"_array, "indices"_array, "indptr"_array, "slots"_array, "group"_array, "groups"_a, "out"_array, "indptr_out"_array);
 }
 
 template <class F> void define_tables(nb::module_& m) {
@@ -221,6 +222,7 @@ void define_icd(nb::module_& m) {
   define_tables<float>(m);
   define_tables<double>(m);
   define_packing<uint8_t, uint32_t>(m);
+  define_packing<uint8_t, uint64_t>(m);
   define_packing<uint16_t, uint64_t>(m);
   define_packing<uint32_t, uint64_t>(m);
 }

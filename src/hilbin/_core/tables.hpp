@@ -162,7 +162,7 @@ struct Fenwick {
   }
 };
 
-enum class Kind : int { flat8, flat16, flat32, flat64, flat128, two4, two8, two16, deep2, deep3, deep4, hinge, plain, fenwick };
+enum class Kind : int { flat8, flat16, flat32, two4, two8, two16, deep2, deep3, deep4, hinge, plain, fenwick };
 
 // Calls use(Kind struct) for a kind known at run time.
 template <class Use> HILBIN_INLINE void with_kind(int kind, Use use) {
@@ -170,8 +170,6 @@ template <class Use> HILBIN_INLINE void with_kind(int kind, Use use) {
     case Kind::flat8: return use(Flat<8>{});
     case Kind::flat16: return use(Flat<16>{});
     case Kind::flat32: return use(Flat<32>{});
-    case Kind::flat64: return use(Flat<64>{});
-    case Kind::flat128: return use(Flat<128>{});
     case Kind::two4: return use(Two<4>{});
     case Kind::two8: return use(Two<8>{});
     case Kind::two16: return use(Two<16>{});
@@ -228,7 +226,7 @@ template <class Entry> struct SparseCodes {
   }
 };
 
-constexpr int most_groups = 14;
+constexpr int most_groups = 12;
 
 // The tables of all features, in groups of one kind each, and the rows that index them.
 template <class F, class Codes> struct Tables {

@@ -16,20 +16,15 @@ from hilbin._core import core
 from hilbin.solvers._codes import Array, Codes
 
 # The kinds, as the core numbers them. PLAIN and FENWICK are never chosen.
-FLAT8, FLAT16, FLAT32, FLAT64, FLAT128, TWO4, TWO8, TWO16, DEEP2, DEEP3, DEEP4 = range(11)
-HINGE, PLAIN, FENWICK = 11, 12, 13
-CAPACITY = np.array([8, 16, 32, 64, 128, 64, 128, 256, 16**3, 16**4, 16**5])  # levels
-STRIDE = np.array([8, 16, 32, 64, 128, 72, 144, 288])  # cells
-VECTORS = np.array([1, 2, 4, 8, 16, 3, 4, 6, 10, 14, 18])  # changed by one row
-# In the order in which they are chosen. Sparse rows are read more often than they change tables,
-# and from far apart: there one place to read is worth more vectors to change.
-DENSE_KINDS = np.array([FLAT8, FLAT16, FLAT32, TWO4, TWO8, TWO16, DEEP2, DEEP3, DEEP4])
-SPARSE_KINDS = np.array([FLAT8, FLAT16, FLAT32, FLAT64, FLAT128, TWO16, DEEP2, DEEP3, DEEP4])
-HINGE_COST = 1.0  # vectors that its loop of unknown length costs
+FLAT8, FLAT16, FLAT32, TWO4, TWO8, TWO16, DEEP2, DEEP3, DEEP4, HINGE, PLAIN, FENWICK = range(12)
+CAPACITY = np.array([8, 16, 32, 64, 128, 256, 16**3, 16**4, 16**5])  # levels
+STRIDE = np.array([8, 16, 32, 72, 144, 288])  # cells
+HINGE_ABOVE = FLAT32  # kinds whose tables have so many cells to change that few may be better
+HINGE_VECTORS = 1.25  # that a row changes on average; loops of other lengths are mispredicted
 BLOCK = 16
 DENSE_ABOVE = 0.4  # share of non-zero codes from which rows are kept dense
 RARE = 0.2  # a group with a smaller share of the codes joins the next larger kind
-STATISTIC_ROWS = 4096
+STATISTIC_ROWS = 512
 ALIGN = 16  # cells: a cache line of float32
 
 
@@ -148,38 +143,32 @@ def _density(codes: Codes) -> float:
 
 def _kinds(codes: Codes, sizes: Array, dense: bool) -> Array:
     """The kind of every feature's table."""
-    order = DENSE_KINDS if dense else SPARSE_KINDS
-    nth = np.searchsorted(CAPACITY[order], sizes)
+    kinds = np.searchsorted(CAPACITY, sizes)
+    if dense:
+        return kinds
     visits, vectors = _visits(codes)
-    per_visit = vectors / np.maximum(codes.shape[0] if dense else visits, 1)
-    hinge = (sizes > 1) & (per_visit + HINGE_COST < VECTORS[order][nth])
-    if not dense:
-        few = RARE * visits.sum()
-        hinge &= visits[hinge].sum() >= few
-        share = np.bincount(nth, visits * ~hinge, minlength=order.size)
-        for small in np.flatnonzero((share > 0) & (share < few)):
-            larger = small + 1 + np.flatnonzero(share[small + 1 :])
-            if larger.size:
-                nth[(nth == small) & ~hinge] = larger[0]
-                share[larger[0]] += share[small]
-    kinds = order[nth]
+    few = RARE * visits.sum()
+    hinge = (kinds >= HINGE_ABOVE) & (vectors < HINGE_VECTORS * visits)
+    hinge &= visits[hinge].sum() >= few
+    share = np.bincount(kinds, visits * ~hinge, minlength=CAPACITY.size)
+    for small in np.flatnonzero((share > 0) & (share < few)):
+        larger = small + 1 + np.flatnonzero(share[small + 1 :])
+        if larger.size:
+            kinds[(kinds == small) & ~hinge] = larger[0]
+            share[larger[0]] += share[small]
     kinds[hinge] = HINGE
     return kinds
 
 
 def _visits(codes: Codes) -> tuple[Array, Array]:
-    """Per feature: how many codes are not 0, and the vectors a hinge table changes for them."""
-    sample = codes.rows[:STATISTIC_ROWS]
-    share = codes.shape[0] / sample.shape[0]
+    """Per feature, in a sample: codes that are not 0, and the vectors a hinge table changes."""
+    sample = sp.csr_array(codes.rows[:STATISTIC_ROWS])
+    vectors = -(-sample.data.astype(np.int64) // 8)
     d = codes.shape[1]
-    if sp.issparse(sample):
-        vectors = -(-sample.data.astype(np.int64) // 8)
-        visits = np.bincount(sample.indices, vectors > 0, minlength=d)
-        return visits * share, np.bincount(sample.indices, vectors, minlength=d) * share
-    vectors = (
-        (sample + sample.dtype.type(7)) // 8 if sample.max(initial=0) < 200 else sample // 8 + 1
+    return (
+        np.bincount(sample.indices, vectors > 0, minlength=d),
+        np.bincount(sample.indices, vectors, minlength=d),
     )
-    return np.count_nonzero(sample, axis=0) * share, vectors.sum(axis=0, dtype=np.int64) * share
 
 
 def _dense_rows(codes: Codes, order: Array, first: Array) -> tuple[Any, ...]:
@@ -196,12 +185,10 @@ def _entries(codes: Codes, order: Array, first: Array) -> tuple[Any, ...]:
         features = order[first[g] : first[g + 1]]
         slots[features] = np.arange(features.size)
         group[features] = g
-    if not sp.issparse(codes.rows):
-        codes = Codes(sp.csr_array(codes.rows), codes.offsets, codes.levels, codes.step)
     data, indices, indptr = codes.parts
     groups = max(1, first.size - 1)
     narrow = data.dtype == np.uint8 and order.size < 2**24
-    entries = np.empty(data.size, np.uint32 if narrow else np.uint64)
+    entries = np.empty(np.count_nonzero(data), np.uint32 if narrow else np.uint64)
     indptr_out = np.empty(codes.shape[0] * groups + 1, np.int64)
-    core.pack_sparse(data, indices, indptr, slots, group, groups, entries, indptr_out)
+    core.pack_entries(data, indices, indptr, slots, group, groups, entries, indptr_out)
     return entries[: indptr_out[-1]], indptr_out
