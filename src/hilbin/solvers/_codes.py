@@ -126,19 +126,18 @@ def drop_unused(codes: Codes) -> Codes:
     >>> drop_unused(Codes(rows, np.array([0, 4]), np.arange(4.0))).levels
     array([0., 3.])
     """
-    counts = np.zeros((codes.levels.size, 1))
-    core.level_sums(*codes.parts, codes.offsets, np.ones((codes.shape[0], 1)), counts)
-    used = counts[:, 0] > 0
-    used[codes.offsets[:-1]] = True
-    before = np.concatenate(([0], np.cumsum(used)))  # used levels before each
-    offsets = before[codes.offsets]
-    names = before[:-1] - np.repeat(offsets[:-1], np.diff(codes.offsets))
-    rows = codes.rows
-    if sp.issparse(rows):
-        data = names[codes.offsets[rows.indices] + rows.data].astype(rows.dtype)
-        rows = type(rows)((data, rows.indices, rows.indptr), shape=rows.shape)
+    data, indices, indptr = codes.parts
+    features = indices if indptr.size else np.tile(np.arange(codes.shape[1]), codes.shape[0])
+    places = codes.offsets[features] + data
+    used = np.zeros(codes.levels.size, bool)
+    used[places] = used[codes.offsets[:-1]] = True
+    nth = np.cumsum(used) - 1
+    offsets = np.append(nth[codes.offsets[:-1]], np.count_nonzero(used))
+    ranks = (nth[places] - offsets[features]).astype(data.dtype)
+    if indptr.size:
+        rows = sp.csr_array((ranks, indices, indptr), shape=codes.shape)
     else:
-        rows = names[codes.offsets[:-1] + rows].astype(rows.dtype)
+        rows = ranks.reshape(codes.shape)
     return Codes(rows, offsets, codes.levels[used])
 
 
