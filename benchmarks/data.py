@@ -35,7 +35,7 @@ def real_histograms(folder: Path | None, *, seed: int = 0) -> dict[str, Array]:
     leaves, and the pixels of USPS.
     """
     sets = {"digits": load_digits(return_X_y=True)[0]}
-    leaves, usps = _arrays(folder, "leaves100"), _arrays(folder, "usps")
+    leaves, usps = arrays(folder, "leaves100"), arrays(folder, "usps")
     for view in ("margin", "texture", "shape") if leaves else ():
         sets[f"leaves100 {view}"] = leaves[f"X_{view}"]
     if usps:
@@ -44,7 +44,8 @@ def real_histograms(folder: Path | None, *, seed: int = 0) -> dict[str, Array]:
     return {name: rng.permutation(_to_sum_one(X), axis=0) for name, X in sets.items()}
 
 
-def _arrays(folder: Path | None, name: str) -> dict[str, Array]:
+def arrays(folder: Path | None, name: str) -> dict[str, Array]:
+    """What is stored as ``name/name.npz``; nothing, and a line that says so, if it is missing."""
     path = (folder or Path()) / name / f"{name}.npz"
     if folder is None or not path.exists():
         print(f"{name} is left out: " + (f"no {path}" if folder else "no --data"))

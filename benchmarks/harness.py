@@ -6,6 +6,7 @@ Claims are ratios of times from one run; an absolute time says little about anot
 
 import argparse
 import json
+import math
 import operator
 import os
 import platform
@@ -23,7 +24,7 @@ from threadpoolctl import threadpool_limits
 from hilbin._core import core
 
 RESULTS = Path(__file__).parent / "results"
-RELATIONS = {">=": operator.ge, "<=": operator.le}
+RELATIONS = {">=": operator.ge, "<=": operator.le, ">": operator.gt}
 LOAD_BEFORE = os.getloadavg()
 KEPT_MEMORY = {  # glibc's allocator: take big arrays from the heap, and never give it back
     "MALLOC_MMAP_MAX_": "0",
@@ -43,17 +44,30 @@ class Timing(NamedTuple):
         return Timing(self.best * factor, self.median * factor)
 
 
-def compare(contenders: dict[str, Callable[[], object]], repeats: int) -> dict[str, Timing]:
-    """Time each contender ``repeats`` times, in turn, after one warm-up of each."""
-    for contender in contenders.values():
-        contender()
-    seconds: dict[str, list[float]] = {name: [] for name in contenders}
-    for _ in range(repeats):
+def compare(
+    contenders: dict[str, Callable[[], object]], repeats: int, *, patience: float = math.inf
+) -> dict[str, Timing]:
+    """Time each contender ``repeats`` times, in turn, after one warm-up of each.
+
+    There are fewer rounds if all of them would take more than ``patience`` seconds; if not even
+    one fits, the warm-up counts.
+    """
+    warm_up = {name: seconds(contender) for name, contender in contenders.items()}
+    rounds = int(min(repeats, patience / sum(warm_up.values())))
+    readings: dict[str, list[float]] = {name: [] for name in contenders}
+    for _ in range(rounds):
         for name, contender in contenders.items():
-            begin = time.perf_counter()
-            contender()
-            seconds[name].append(time.perf_counter() - begin)
-    return {name: Timing(min(s), statistics.median(s)) for name, s in seconds.items()}
+            readings[name].append(seconds(contender))
+    if not rounds:
+        readings = {name: [once] for name, once in warm_up.items()}
+    return {name: Timing(min(s), statistics.median(s)) for name, s in readings.items()}
+
+
+def seconds(call: Callable[[], object]) -> float:
+    """Wall seconds of one call."""
+    begin = time.perf_counter()
+    call()
+    return time.perf_counter() - begin
 
 
 def keep_memory() -> None:
@@ -94,6 +108,29 @@ def claim(
         "holds": bool(RELATIONS[relation](measured, required)),
         "headline": headline,
     }
+
+
+def by_set(
+    what: str,
+    figures: dict[str, float],
+    required: float,
+    relation: str = ">=",
+    *,
+    against: str,
+    unit: str = "×",
+    headline: bool = True,
+    kind: str = "sets",
+) -> list[dict[str, Any]]:
+    """A claim about the worst set, for the README, and one about each; none without sets."""
+    if not figures:
+        return []
+    worst = max(figures.values()) if relation == "<=" else min(figures.values())
+    sets = {f"worst of {len(figures)} {kind}": worst} | figures
+    return [
+        claim(f"{what}, {name}", f, required, relation, against=against, unit=unit,
+              headline=headline and i == 0)
+        for i, (name, f) in enumerate(sets.items())
+    ]  # fmt: skip
 
 
 def record(

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import harness
 import numpy as np
 from data import Array, real_histograms
-from harness import claim
+from harness import by_set, claim
 from sklearn.kernel_approximation import AdditiveChi2Sampler
 
 from hilbin.kernels import AdditiveKernel, Chi2, Intersection, JensenShannon
@@ -140,18 +140,6 @@ def five_features(kernel: AdditiveKernel, split: Split) -> dict[str, Any]:
         "harmonic / bound, RMS": waves.rms / bound,
         "default is": method,
     }
-
-
-def by_set(
-    what: str, figures: dict[str, float], required: float, relation: str = ">=", *, against: str
-) -> list[dict[str, Any]]:
-    """A claim about the worst set, for the README, and one about each."""
-    worst = min(figures.values()) if relation == ">=" else max(figures.values())
-    sets = {f"worst of {len(figures)} sets": worst} | figures
-    return [
-        claim(f"{what}, {name}", f, required, relation, against=against, headline=i == 0)
-        for i, (name, f) in enumerate(sets.items())
-    ]
 
 
 def make_claims(five: dict[str, Table]) -> list[dict[str, Any]]:

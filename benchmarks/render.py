@@ -49,7 +49,7 @@ def table(head: list[str], rows: list[list[str]], names: int = 1) -> str:
 
 def claim_row(claim: dict[str, Any]) -> list[str]:
     """What, against what, measured, required."""
-    sign = {">=": "≥", "<=": "≤"}[claim["relation"]]
+    sign = {">=": "≥", "<=": "≤", ">": ">"}[claim["relation"]]
     unit = claim["unit"]
     return [
         claim["what"],
@@ -181,7 +181,8 @@ def draw_curves(plot: dict[str, Any], path: Path) -> None:
         if plot.get("log"):
             axes.set_xscale("log")
             axes.set_xticks([], minor=True)
-        axes.set_xticks(plot["x"], [f"{x:g}" for x in plot["x"]])
+        ticks = plot.get("ticks", plot["x"])
+        axes.set_xticks(ticks, [f"{x:g}" for x in ticks])
         axes.set_title(title, fontsize=9, loc="left", color=INK)
         axes.tick_params(axis="both", which="both", length=0, labelsize=8, colors=INK)
         axes.grid(color="#e5e5e5", linewidth=0.8)

@@ -8,7 +8,10 @@ from pathlib import Path
 import harness
 import render
 
-SCRIPTS = ("gram", "gcs", "maps", "maps_random", "maps_speed", "install")
+SCRIPTS = (
+    *("gram", "gcs", "maps", "maps_random", "maps_speed"),
+    *("icd_accuracy", "icd_speed", "icd_scaling", "install"),
+)
 
 
 def main() -> int:

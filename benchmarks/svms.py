@@ -1,0 +1,152 @@
+"""What the ICD benchmarks compare: the solver without the binning, LIBLINEAR and LIBSVM."""
+
+from copy import copy
+from dataclasses import replace
+from functools import cached_property
+from importlib.metadata import version
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from data import Array
+from sklearn.svm import SVC
+
+from hilbin.estimators import IntersectionSVC
+from hilbin.kernels import Intersection
+from hilbin.solvers import Codes, GramRows, Result, TableRows, classification, icd
+from hilbin.solvers._icd import CURVATURE, DIAGONAL, start_random
+from hilbin.solvers._layout import Layout
+
+try:
+    import liblinear.liblinear as LL  # noqa: N812
+
+    LIBLINEAR = f"{version('liblinear-official')}"
+except ImportError:
+    LL, LIBLINEAR = None, ""
+
+SOLVER = {"squared_hinge": "-s 1", "hinge": "-s 3"}
+ONE_PASS = "-e 1e10"
+
+
+def liblinear_is_here() -> bool:
+    """Whether it is installed; a line that says so if not."""
+    if LL is None:
+        print("LIBLINEAR is left out: pip install liblinear-official")
+    return LL is not None
+
+
+class Coded:
+    """Training of an IntersectionSVC on rows that are codes already.
+
+    Parameters
+    ----------
+    X, y : rows and their classes
+    parameters
+        Of the IntersectionSVC.
+    """
+
+    def __init__(self, X: Any, y: Array, **parameters: Any):
+        self.model = IntersectionSVC(**parameters)
+        training, self.labels = self.model._prepare(X, y, None)
+        self.binner, self.bias, self.seed = training.binner, training.bias, training.seed
+        self.encoded = self.encode(X)
+        self._given = copy(self.binner)  # hands out the codes that are there
+        self._given._encode = lambda _: self.encoded
+
+    def encode(self, X: Any) -> Any:
+        """Codes of any rows that are float64 already."""
+        return self.binner._encode(X)
+
+    @cached_property
+    def values(self) -> Any:
+        """The codes in the unit of the kernel, as float64."""
+        return self.encoded.astype(np.float64) * self.binner.step_
+
+    def codes(self) -> Codes:
+        """With nothing computed from them yet."""
+        return self.model._codes(self._given, None)
+
+    def problems(self) -> list[Array]:
+        """One class against the rest, for every class, or the one problem of two classes."""
+        classes = range(self.labels.max() + 1) if self.labels.max() > 1 else (1,)
+        C = np.full(self.labels.size, self.model.C)
+        return [
+            classification(np.where(self.labels == k, 1.0, -1.0), C, self.model.loss)
+            for k in classes
+        ]
+
+    def pack(self, *, exact: bool = False) -> TableRows | GramRows:
+        """Tables or a Gram matrix, as the estimator chooses; ``exact`` in float64."""
+        problems = 1 if self.labels.max() == 1 else self.labels.max() + 1
+        return self.model._solver_rows(self.codes(), problems, exact=exact)
+
+    def solve(self, rows: TableRows | GramRows | None = None, **course: Any) -> list[Result]:
+        """All that ``fit`` does between the binning and the model: packing, descent, gaps."""
+        rows = self.pack() if rows is None else rows
+        course = {"tol": self.model.tol, "max_iter": self.model.max_iter} | course
+        return [icd(rows, p, bias=self.bias, seed=self.seed, **course) for p in self.problems()]
+
+    def sweep(self, codes: Codes, layout: Layout, count: int = 1) -> None:
+        """Whole sweeps of the first problem from zero, and the diagonal, of packed rows."""
+        rows = TableRows(replace(codes), layout)  # forgets the norms, and computes them
+        problem = self.problems()[0]
+        problem[:, CURVATURE] = rows.norms + self.bias + problem[:, DIAGONAL]
+        n = len(problem)
+        sweep = rows.start(np.zeros(n), np.float32)
+        order, offset = np.arange(n, dtype=np.int32), np.zeros(1)
+        random = start_random(self.seed)
+        for _ in range(count):
+            sweep(problem, order, n, np.inf, -np.inf, 0.0, self.bias, offset, random)
+
+
+class LinearModel(NamedTuple):
+    """Weights of every class, and how many of the problems were given up at 300 sweeps."""
+
+    weights: Array
+    labels: Array
+    capped: int
+
+    def score(self, X: Any, y: Array) -> float:
+        """Accuracy."""
+        scores = X @ self.weights
+        best = scores.argmax(axis=1) if scores.shape[1] > 1 else (scores[:, 0] <= 0).astype(int)
+        return float(np.mean(self.labels[best] == y))
+
+
+class Linear:
+    """A problem of LIBLINEAR, built once.
+
+    Parameters
+    ----------
+    X, y : rows and their classes
+        Zeros are not stored.
+    """
+
+    def __init__(self, X: Any, y: Array):
+        self.features = X.shape[1]
+        self.problem = LL.problem(y.astype(np.float64), sp.csr_matrix(X))
+        self._said: list[bytes] = []
+        self._listen = LL.PRINT_STRING_FUN(self._said.append)
+
+    def train(self, *options: str) -> LinearModel:
+        """With its defaults (C=1, a tolerance of 0.1, no bias), except for the options."""
+        parameter = LL.parameter(" ".join(options))
+        LL.liblinear.set_print_string_function(self._listen)
+        self._said.clear()
+        model = LL.toPyModel(LL.liblinear.train(self.problem, parameter))
+        columns = 1 if model.nr_class == 2 else model.nr_class
+        weights = np.ctypeslib.as_array(model.w, (self.features, columns)).copy()
+        capped = b"".join(self._said).count(b"reaching max number of iterations")
+        return LinearModel(weights, np.array(model.get_labels()), capped)
+
+
+def libsvm(K: Array, y: Array, **parameters: Any) -> SVC:
+    """LIBSVM on a Gram matrix, with the C of IntersectionSVC."""
+    return SVC(kernel="precomputed", C=IntersectionSVC().C, **parameters).fit(K, y)
+
+
+def intersection(coded: Coded, rows: Any = None) -> Array:
+    """Gram matrix of the training rows, or of other rows with them, in float64."""
+    if rows is None:
+        return Intersection().gram(coded.values)
+    return Intersection().gram(coded.encode(rows) * coded.binner.step_, coded.values)
