@@ -25,6 +25,27 @@ template <class Code> void define_sums(nb::module_& m) {
     });
   }, "codes"_array, "indices"_array, "indptr"_array, "offsets"_array, "table"_array, "out"_array, "begin"_a, "end"_a);
 
+  // Numbers the levels that occur, -1 the others, and gives every code its rank among those of its feature.
+  m.def("rank_used", [](Vector<const Code> codes, Vector<const int32_t> indices, Int64s indptr, Int64s offsets,
+                        Vector<int32_t> nth, Vector<Code> ranks, ptrdiff_t count) {
+    nb::gil_scoped_release release;
+    const ptrdiff_t features = ptrdiff_t(offsets.shape(0)) - 1;
+    require(ptrdiff_t(nth.shape(0)) == offsets.data()[features] && ranks.shape(0) == codes.shape(0), "nth has the wrong length");
+    int64_t used = 0;
+    with_codes(codes, indices, indptr, features, [&](auto matrix) {
+      used = number_used(matrix, count, offsets.data(), features, nth.data());
+      for (ptrdiff_t i = 0; i < count; ++i) {
+        const auto row = matrix.row(i);
+        Code* to = ranks.data() + (row.codes - codes.data());
+        for (ptrdiff_t k = 0; k < row.size; ++k) {
+          const int32_t* feature = nth.data() + offsets.data()[row.feature(k)];
+          to[k] = Code(feature[row.codes[k]] - feature[0]);
+        }
+      }
+    });
+    return used;
+  }, "codes"_array, "indices"_array, "indptr"_array, "offsets"_array, "nth"_array, "ranks"_array, "count"_a);
+
   m.def("level_sums", [](Vector<const Code> codes, Vector<const int32_t> indices, Int64s indptr, Int64s offsets,
                          Matrix<const double> coefficients, Matrix<double> sums) {
     nb::gil_scoped_release release;
@@ -45,6 +66,20 @@ void level_tables(Matrix<double> sums, Int64s offsets, Doubles levels) {
     for (ptrdiff_t c = 0; c < width; ++c)
       sums_to_table(sums.data() + offsets.data()[j] * width + c, width, levels.data() + offsets.data()[j],
                     offsets.data()[j + 1] - offsets.data()[j]);
+}
+
+// The levels of features, each filled up to its room with the last of them.
+void pad_levels(Doubles levels, Int64s offsets, Int64s features, Int64s room, Vector<double> out) {
+  nb::gil_scoped_release release;
+  require(features.shape(0) == room.shape(0), "features and room differ in length");
+  double *to = out.data(), *end = to + out.shape(0);
+  for (size_t s = 0; s < features.shape(0); ++s) {
+    const int64_t j = features.data()[s], first = offsets.data()[j], count = offsets.data()[j + 1] - first;
+    require(count <= room.data()[s] && room.data()[s] <= end - to, "no room for the levels");
+    std::copy_n(levels.data() + first, count, to);
+    std::fill(to + count, to + room.data()[s], levels.data()[first + count - 1]);
+    to += room.data()[s];
+  }
 }
 
 template <class T> void define_values(nb::module_& m) {
@@ -147,6 +182,7 @@ void define_codes(nb::module_& m) {
   define_bins<float, uint16_t>(m);
   define_bins<double, uint8_t>(m);
   define_bins<double, uint16_t>(m);
+  m.def("pad_levels", &pad_levels, "levels"_array, "offsets"_array, "features"_array, "room"_array, "out"_array);
   m.def("level_tables", &level_tables, "sums"_array, "offsets"_array, "levels"_array);
 }
 

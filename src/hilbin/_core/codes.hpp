@@ -155,6 +155,23 @@ void add_to_levels(Row row, const int64_t* offsets, const double* coefficients, 
   }
 }
 
+// Marks the levels that occur, then numbers them: nth[level] = how many used levels come before it.
+template <class Matrix> int64_t number_used(Matrix matrix, ptrdiff_t rows, const int64_t* offsets, ptrdiff_t features, int32_t* nth) {
+  std::fill(nth, nth + offsets[features], 0);
+  for (ptrdiff_t j = 0; j < features; ++j) nth[offsets[j]] = 1;
+  for (ptrdiff_t i = 0; i < rows; ++i) {
+    const auto row = matrix.row(i);
+    for (ptrdiff_t k = 0; k < row.size; ++k) nth[offsets[row.feature(k)] + row.codes[k]] = 1;
+  }
+  int32_t used = 0;
+  for (int64_t level = 0; level < offsets[features]; ++level) {
+    const int32_t here = nth[level];
+    nth[level] = here ? used : -1;
+    used += here;
+  }
+  return used;
+}
+
 // In place, one column of one feature: u(r) = sum of c over the rows of rank r -> T(r) = sum_i c_i min(x_i, v_r)
 // = sum over s <= r of u(s) v_s + v_r sum over s > r of u(s).
 inline void sums_to_table(double* u, ptrdiff_t width, const double* levels, ptrdiff_t count) {

@@ -29,7 +29,7 @@ SMALL_TOL = 1e-10
 SMALL_SWEEPS = 3000
 MOST_GRAM_ROWS = 6000
 # rough costs in nanoseconds, for the choice between tables and a Gram matrix
-SWEEPS, PER_GRAM_VALUE, PER_GRAM_ENTRY, PER_CODE = 20, 0.03, 0.15, 2.5
+SWEEPS, PER_GRAM_VALUE, PER_GRAM_ENTRY, PER_CODE = 8, 0.03, 0.1, 2.5
 BIAS_SHARE = 0.1  # of a typical row's norm
 
 

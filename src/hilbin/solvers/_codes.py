@@ -127,18 +127,14 @@ def drop_unused(codes: Codes) -> Codes:
     array([0., 3.])
     """
     data, indices, indptr = codes.parts
-    features = indices if indptr.size else np.tile(np.arange(codes.shape[1]), codes.shape[0])
-    places = codes.offsets[features] + data
-    used = np.zeros(codes.levels.size, bool)
-    used[places] = used[codes.offsets[:-1]] = True
-    nth = np.cumsum(used) - 1
-    offsets = np.append(nth[codes.offsets[:-1]], np.count_nonzero(used))
-    ranks = (nth[places] - offsets[features]).astype(data.dtype)
+    nth, ranks = np.empty(codes.levels.size, np.int32), np.empty_like(data)
+    used = core.rank_used(data, indices, indptr, codes.offsets, nth, ranks, codes.shape[0])
+    offsets = np.append(nth[codes.offsets[:-1]], used).astype(np.int64)
     if indptr.size:
         rows = sp.csr_array((ranks, indices, indptr), shape=codes.shape)
     else:
         rows = ranks.reshape(codes.shape)
-    return Codes(rows, offsets, codes.levels[used])
+    return Codes(rows, offsets, codes.levels[nth >= 0])
 
 
 def rank_values(values: Any, n_jobs: int | None = None) -> Codes:

@@ -22,7 +22,7 @@ STRIDE = np.array([8, 16, 32, 72, 144, 288])  # cells
 HINGE_ABOVE = FLAT32  # kinds whose tables have so many cells to change that few may be better
 HINGE_VECTORS = 1.25  # that a row changes on average; loops of other lengths are mispredicted
 BLOCK = 16
-DENSE_ABOVE = 0.4  # share of non-zero codes from which rows are kept dense
+DENSE_ABOVE = 0.5  # share of non-zero codes from which rows are kept dense
 RARE = 0.2  # a group with a smaller share of the codes joins the next larger kind
 STATISTIC_ROWS = 512
 ALIGN = 16  # cells: a cache line of float32
@@ -128,11 +128,9 @@ def _ramp(step: float, sizes: Array) -> Array:
 
 def _padded_levels(codes: Codes, features: Array, room: Array) -> tuple[Array, Array]:
     """Levels of the features, each filled up to its room, and where each begins."""
-    begin = np.cumsum(room) - room
-    slot = np.repeat(np.arange(features.size), room)
-    rank = np.arange(slot.size) - begin[slot]
-    last = np.diff(codes.offsets)[features] - 1
-    return codes.levels[codes.offsets[features][slot] + np.minimum(rank, last[slot])], begin
+    out = np.empty(room.sum())
+    core.pad_levels(codes.levels, codes.offsets, features, room, out)
+    return out, np.cumsum(room) - room
 
 
 def _density(codes: Codes) -> float:
@@ -146,6 +144,7 @@ def _kinds(codes: Codes, sizes: Array, dense: bool) -> Array:
     kinds = np.searchsorted(CAPACITY, sizes)
     if dense:
         return kinds
+    kinds[kinds == TWO4] = TWO8  # one group less
     visits, vectors = _visits(codes)
     few = RARE * visits.sum()
     hinge = (kinds >= HINGE_ABOVE) & (vectors < HINGE_VECTORS * visits)
