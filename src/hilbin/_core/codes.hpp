@@ -116,8 +116,10 @@ void scores(DenseMatrix<Code> rows, const int64_t* offsets, const double* table,
     for (last = first + 1; last < rows.columns && offsets[last + 1] <= limit;) ++last;
     const Code* codes = rows.codes + first;
     ptrdiff_t i = begin;
-    for (; i + at_once <= end; i += at_once)
+    for (; i + at_once <= end; i += at_once) {
+      for (int r = 0; r < at_once; ++r) __builtin_prefetch(codes + (i + 2 * at_once + r) * rows.columns);
       add_scores<at_once>(codes + i * rows.columns, rows.columns, last - first, offsets + first, table, width, out + i * width);
+    }
     for (; i < end; ++i)
       add_scores<1>(codes + i * rows.columns, rows.columns, last - first, offsets + first, table, width, out + i * width);
   }
