@@ -13,8 +13,8 @@ from harness import Timing, by_set, claim, compare
 from sets import bag_of_words, centrist, labelled_sets, one_class, over_dispersed
 from svms import LIBLINEAR, ONE_PASS, SOLVER, Coded, Linear, liblinear_is_here
 
-from hilbin.solvers import TableRows
-from hilbin.solvers._layout import PLAIN, lay_out
+from hilbin.solvers import TableRows, classification, icd, rank_values
+from hilbin.solvers._layout import FENWICK, PLAIN, lay_out
 
 OWN, PAPER, PEER = "hilbin", "table of the paper", "LIBLINEAR"
 MEANS = {15: 3.0, 100: 30.0}  # of counts, by the largest
@@ -26,7 +26,8 @@ TEXT = (
     "Both run the same compiled descent, and the same sweeps up to rounding. Bag-of-words rows "
     "(20,000 of 1000 bins) and CENTRIST-like rows (8000 of 2000) are synthetic counts, not "
     "quantised; of the real sets, most frequent class against the rest, at most 10,000 rows are "
-    "used. The gain grows with the number of levels, as the plots show too. Growth: whole sweeps "
+    "used. Values that are not quantised have tables over all of them, in blocks of blocks or, for "
+    "comparison, Fenwick pairs. The gain grows with the number of levels, as the plots show too. Growth: whole sweeps "
     "with the diagonal, over random labels, so that rows keep changing the tables; counts are "
     "Poisson with gamma intensities, cut off at 15 or 100. LIBLINEAR's is one pass (-e 1e10) "
     "over the same counts divided by the largest; it skips zeros. The time is proportional to "
@@ -54,9 +55,10 @@ class Sizes(NamedTuple):
     sweeps: int = 5
     rounds: int = 5
     patience: float = 24.0
+    exact: tuple[tuple[int, int, int], ...] = ((40_000, 9, 1), (40_000, 9, 9), (20_000, 50, 9))
 
 
-QUICK = Sizes((300, 50), (200, 60), 200, 5, 4, 200, 32, 3, 1)
+QUICK = Sizes((300, 50), (200, 60), 200, 5, 4, 200, 32, 3, 1, exact=((300, 3, 1),))
 
 
 def layouts(X: Any, y: Array, loss: str, rounds: int, patience: float) -> dict[str, Any]:
@@ -86,6 +88,25 @@ def layouts(X: Any, y: Array, loss: str, rounds: int, patience: float) -> dict[s
         "paper, s": times[PAPER].best,
         "the paper's rows": "dense" if dense else "entries",
         "gain": times[PAPER].best / times[OWN].best,
+    }
+
+
+def exact(rows: int, features: int, decimals: int, rounds: int) -> dict[str, Any]:
+    """Seconds to the tolerance on values that are not quantised, by blocks and by Fenwick pairs."""
+    rng = np.random.default_rng(0)
+    X = np.round(rng.gamma(2.0, 10.0, (rows, features)), decimals)
+    y = np.where(np.sin(X[:, 0] / 10) + X[:, 1] / 40 + 0.2 * rng.standard_normal(rows) > 0.5, 1, -1)
+    codes = rank_values(X)
+    problem = classification(y, np.full(rows, 1e-3), "squared_hinge")
+    tables = {"blocks": TableRows(codes), "Fenwick": TableRows(codes, lay_out(codes, kind=FENWICK))}
+    times = compare({n: lambda t=t: icd(t, problem, bias=10.0) for n, t in tables.items()}, rounds)
+    return {
+        "rows": rows,
+        "features": features,
+        "most levels": int(np.diff(codes.offsets).max()),
+        **{f"{name}, s": t.best for name, t in times.items()},
+        **{f"{name}, MB": 4e-6 * t.layout.n_cells for name, t in tables.items()},
+        "gain": times["Fenwick"].best / times["blocks"].best,
     }
 
 
@@ -196,6 +217,12 @@ def main() -> None:
     by_features = [(sizes.few_rows, d) for d in features]
     with harness.threads(1):
         synthetic, real = all_layouts(args.data, sizes)
+        unquantised = {
+            f"{rows} rows, {features} features, {decimals} decimals": exact(
+                rows, features, decimals, sizes.rounds
+            )
+            for rows, features, decimals in sizes.exact
+        }
         plots, slopes = [], {}
         for what, shapes, lengths in (
             ("rows", by_rows, rows),
@@ -209,6 +236,7 @@ def main() -> None:
         "liblinear": LIBLINEAR,
         "Layout, synthetic counts": synthetic,
         "Layout, real sets": real,
+        "Layout, values that are not quantised": unquantised,
         **{f"One sweep, ns per value, by {plot['axis']}": table_of(plot) for plot in plots},
         **{f"Exponent of a sweep's time, by {what}": each for what, each in slopes.items()},
     }
