@@ -125,7 +125,7 @@ def by_set(
     if not figures:
         return []
     worst = max(figures.values()) if relation == "<=" else min(figures.values())
-    sets = {f"worst of {len(figures)} {kind}": worst} | figures
+    sets = {f"worst of {len(figures)} {kind}": worst} | figures if len(figures) > 1 else figures
     return [
         claim(f"{what}, {name}", f, required, relation, against=against, unit=unit,
               headline=headline and i == 0)

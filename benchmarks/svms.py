@@ -51,7 +51,7 @@ class Coded:
         self.binner, self.bias, self.seed = training.binner, training.bias, training.seed
         self.encoded = self.encode(X)
         self._given = copy(self.binner)  # hands out the codes that are there
-        self._given._encode = lambda _: self.encoded
+        self._given._encode = lambda _, **options: self.encoded
 
     def encode(self, X: Any) -> Any:
         """Codes of any rows that are float64 already."""

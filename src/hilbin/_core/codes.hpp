@@ -97,7 +97,8 @@ void add_scores(const Code* codes, ptrdiff_t stride, ptrdiff_t features, const i
                 ptrdiff_t width, double* out) {
   if (width == 1) return add_sums<rows_at_once>(codes, stride, features, offsets, table, out);
   each_columns(width, [&](auto vectors, ptrdiff_t c) HILBIN_INLINE_LAMBDA {
-    constexpr int at_once = rows_at_once < 4 ? rows_at_once : 4;  // as many sums as there are registers
+    constexpr int most = vectors() == 1 ? 4 : 2;  // more sums than that do not fit the registers
+    constexpr int at_once = rows_at_once < most ? rows_at_once : most;
     for (int i = 0; i < rows_at_once; i += at_once)
       add_vector_sums<at_once, vectors()>(codes + i * stride, stride, features, offsets, table + c, width, out + i * width + c);
   });

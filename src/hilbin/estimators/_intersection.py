@@ -94,7 +94,7 @@ class IntersectionModel(BinnedRows, CallbackSupportMixin, BaseEstimator):
         return Training(binner, codes, rows, float(bias), weights, seed)
 
     def _codes(self, binner: HistogramBinner, X: Matrix) -> Codes:
-        encoded = binner._encode(X)
+        encoded = binner._encode(X, n_jobs=self.n_jobs)
         if binner.n_bins is None:
             return rank_values(encoded, self.n_jobs)
         offsets = np.concatenate(([0], np.cumsum(binner.last_ + 1)))
@@ -111,18 +111,10 @@ class IntersectionModel(BinnedRows, CallbackSupportMixin, BaseEstimator):
         cheaper = gram_cost < problems * SWEEPS * per_row * PER_CODE and n <= MOST_GRAM_ROWS
         if self.solver == "tables" or (self.solver == "auto" and not cheaper):
             return TableRows(codes)
-        data, indices, indptr = codes.parts
-        values = codes.levels[
-            codes.offsets[indices if indptr.size else np.tile(np.arange(d), n)] + data
-        ]
+        values = codes.values()
         if not (exact or self.tol < 1e-3):
             values = values.astype(np.float32)
-        rows = (
-            sp.csr_array((values, indices, indptr), codes.shape)
-            if indptr.size
-            else values.reshape(n, d)
-        )
-        return GramRows(Intersection().gram(rows, n_jobs=self.n_jobs))
+        return GramRows(Intersection().gram(values, n_jobs=self.n_jobs))
 
     def _run(
         self, solve: Callable[..., Result], names: list[str], data: tuple[Any, Any]

@@ -132,8 +132,8 @@ class ShapeTables:
         """The shape functions at every value (every stored value), one row for each."""
         codes, indices, indptr = self._given(X)
         if self.levels is None:
-            features = indices if sp.issparse(X) else np.tile(np.arange(X.shape[1]), X.shape[0])
-            return self.table[self.offsets[features] + codes, : self.n_outputs]
+            first = self.offsets[indices] if indptr.size else np.tile(self.offsets[:-1], X.shape[0])
+            return self.table[first + codes, : self.n_outputs]
         out = np.empty((codes.size, self.table.shape[1]))
         core.interpolate(
             codes, indices, indptr, self.offsets, self.levels, self.table, out, True, 0, X.shape[0]

@@ -162,7 +162,7 @@ class HistogramBinner(BinnedRows, TransformerMixin, BaseEstimator):
             uint8, or uint16 if there are more than 255; floating point if ``n_bins`` is ``None``.
         """
         check_is_fitted(self)
-        return self._encode(self._rows(X))
+        return self._encode(self._rows(X), n_jobs=self.n_jobs)
 
     def get_feature_names_out(self, input_features: Any = None) -> Array:
         """The names of the features that came in.
@@ -265,7 +265,7 @@ class HistogramBinner(BinnedRows, TransformerMixin, BaseEstimator):
         self.last_ = np.where(per_unit > 0, bins, 0).astype(np.int64)
         self.last_ = self._encode(greatest[None, :])[0].astype(np.int64)
 
-    def _encode(self, X: Matrix, *, check: bool = False) -> Any:
+    def _encode(self, X: Matrix, *, check: bool = False, n_jobs: int | None = 1) -> Any:
         """Codes of ``X``; ``check`` refuses what is not finite or must not be negative."""
         dtype = X.dtype
         if self.n_bins is None:
@@ -282,7 +282,7 @@ class HistogramBinner(BinnedRows, TransformerMixin, BaseEstimator):
             given = [*(a.astype(dtype) for a in (self.low_, scale, self.last_)), root]
         codes = np.uint8 if self.last_.max(initial=0) < 256 else np.uint16
         least = 0.0 if self.negative == "error" else -np.inf
-        return encode(X, run, given, codes, self.n_jobs, least if check else None)
+        return encode(X, run, given, codes, n_jobs, least if check else None)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

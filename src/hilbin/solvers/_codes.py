@@ -73,6 +73,15 @@ class Codes:
         """``k(x, x)``, the sum of the levels of every row."""
         return self.scores(self.levels[:, None])[:, 0]
 
+    def values(self) -> Any:
+        """The rows in levels instead of ranks."""
+        data, indices, indptr = self.parts
+        if not indptr.size:
+            return self.levels[self.offsets[:-1] + self.rows]
+        return sp.csr_array(
+            (self.levels[self.offsets[indices] + data], indices, indptr), self.shape
+        )
+
     def tables(self, coefficients: Array) -> Array:
         """``T`` of every feature for every column of coefficients, level by level."""
         sums = np.zeros((self.levels.size, coefficients.shape[1]))
