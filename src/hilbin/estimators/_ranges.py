@@ -9,7 +9,7 @@ from hilbin import parallel
 from hilbin._core import core
 from hilbin.kernels._arrays import Array, Matrix
 
-VALUES_AT_ONCE = 1 << 22
+VALUES_AT_ONCE = 1 << 17
 NO_WEIGHTS = np.empty(0)
 
 
