@@ -71,13 +71,7 @@ def classification(y: Array, C: Array, loss: str) -> Array:
     array([[ 1.,  1.,  0.,  2.],
            [-1.,  1.,  0.,  3.]])
     """
-    squared = loss == "squared_hinge"
-    problem = np.zeros((y.size, 8))
-    problem[:, SIGN] = y
-    problem[:, LINEAR] = 1
-    problem[:, HIGH] = np.inf if squared else C
-    problem[:, DIAGONAL] = 0.5 / C if squared else 0
-    return problem
+    return _problem(y, np.ones(y.size), C, squared=loss == "squared_hinge")
 
 
 def regression(y: Array, C: Array, loss: str) -> Array:
@@ -104,12 +98,16 @@ def regression(y: Array, C: Array, loss: str) -> Array:
     >>> regression(np.array([0.5]), np.array([2.0]), "epsilon_insensitive")[:, :4]
     array([[ 1. ,  0.5, -2. ,  2. ]])
     """
-    squared = loss == "squared_epsilon_insensitive"
-    problem = np.zeros((y.size, 8))
-    problem[:, SIGN] = 1
-    problem[:, LINEAR] = y
-    problem[:, HIGH] = np.inf if squared else C
+    problem = _problem(np.ones(y.size), y, C, squared=loss == "squared_epsilon_insensitive")
     problem[:, LOW] = -problem[:, HIGH]
+    return problem
+
+
+def _problem(sign: Array, linear: Array, C: Array, *, squared: bool) -> Array:
+    problem = np.zeros((sign.size, 8))
+    problem[:, SIGN] = sign
+    problem[:, LINEAR] = linear
+    problem[:, HIGH] = np.inf if squared else C
     problem[:, DIAGONAL] = 0.5 / C if squared else 0
     return problem
 
