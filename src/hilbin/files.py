@@ -1,0 +1,76 @@
+"""Files are written whole or not at all.
+
+The bytes go to a new file beside the wanted one, are flushed to the disk, and take its name in one
+step of the file system. A full disk, an error or a killed process leaves the old file as it was.
+"""
+
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO, Any
+
+
+@contextmanager
+def written_whole(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
+    """Open a file to write bytes to; it appears under ``path`` when the block ends without error.
+
+    Parameters
+    ----------
+    path : path-like
+        Where the file shall be. Its folder must exist.
+
+    Yields
+    ------
+    file : binary file
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from hilbin.files import written_whole
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with written_whole(Path(folder) / "note.txt") as file:
+    ...         _ = file.write(b"whole")
+    ...     (Path(folder) / "note.txt").read_text()
+    'whole'
+    """
+    target = Path(path)
+    handle, temporary = tempfile.mkstemp(prefix=".hilbin-", suffix=".part", dir=target.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(temporary, 0o666 & ~_umask())
+        os.replace(temporary, target)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(temporary)
+        raise
+
+
+def _umask() -> int:
+    """The permissions new files lack; asking is setting, so it is set back at once."""
+    mask = os.umask(0o022)
+    os.umask(mask)
+    return mask
+
+
+def write_whole(path: str | os.PathLike[str], content: bytes | str) -> None:
+    """Write bytes, or text as UTF-8, to ``path``: whole or not at all.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from hilbin.files import write_whole
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_whole(Path(folder) / "note.txt", "whole")
+    ...     (Path(folder) / "note.txt").read_text()
+    'whole'
+    """
+    data: Any = content.encode() if isinstance(content, str) else content
+    with written_whole(path) as file:
+        file.write(data)
