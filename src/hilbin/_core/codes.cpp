@@ -11,10 +11,10 @@ namespace {
 
 using Doubles = Vector<const double>;
 
-template <class Code> void define_sums(nb::module_& m) {
+template <class Code, class Cell> void define_look_up(nb::module_& m) {
   // out[i] = the sums of table rows offsets[j] + code, for the rows [begin, end).
   m.def("look_up", [](Vector<const Code> codes, Vector<const int32_t> indices, Int64s indptr, Int64s offsets,
-                      Matrix<const double> table, Matrix<double> out, ptrdiff_t begin, ptrdiff_t end) {
+                      Matrix<const Cell> table, Matrix<double> out, ptrdiff_t begin, ptrdiff_t end) {
     nb::gil_scoped_release release;
     const ptrdiff_t width = table.shape(1);
     require(width == 1 || width % lanes<double> == 0, "the table is not whole vectors wide");
@@ -24,6 +24,12 @@ template <class Code> void define_sums(nb::module_& m) {
       scores(rows, offsets.data(), table.data(), width, out.data(), begin, end);
     });
   }, "codes"_array, "indices"_array, "indptr"_array, "offsets"_array, "table"_array, "out"_array, "begin"_a, "end"_a);
+
+}
+
+template <class Code> void define_sums(nb::module_& m) {
+  define_look_up<Code, double>(m);
+  define_look_up<Code, float>(m);
 
   // Numbers the levels that occur, -1 the others, and gives every code its rank among those of its feature.
   m.def("rank_used", [](Vector<const Code> codes, Vector<const int32_t> indices, Int64s indptr, Int64s offsets,
@@ -82,7 +88,34 @@ void pad_levels(Doubles levels, Int64s offsets, Int64s features, Int64s room, Ve
   }
 }
 
+template <class T, class Cell> void define_interpolate(nb::module_& m) {
+  using Values = Vector<const T>;
+  // The piecewise linear functions through (levels, table) at the values of the rows [begin, end): their sum
+  // over the features of a row, or each of them if `out` has a row for every value.
+  m.def("interpolate", [](Values values, Vector<const int32_t> indices, Int64s indptr, Int64s offsets, Doubles levels,
+                          Matrix<const Cell> table, Matrix<double> out, bool each, ptrdiff_t begin, ptrdiff_t end) {
+    nb::gil_scoped_release release;
+    const ptrdiff_t width = table.shape(1);
+    require(out.shape(1) == table.shape(1) && levels.shape(0) == table.shape(0), "out has the wrong shape");
+    with_codes(values, indices, indptr, ptrdiff_t(offsets.shape(0)) - 1, [&](auto rows) {
+      for (ptrdiff_t i = begin; i < end; ++i) {
+        const auto row = rows.row(i);
+        double* to = out.data() + (each ? row.codes - values.data() : i) * width;
+        std::fill(to, to + (each ? row.size : 1) * width, 0.0);
+        for (ptrdiff_t k = 0; k < row.size; ++k, to += each ? width : 0) {
+          const int64_t first = offsets.data()[row.feature(k)], count = offsets.data()[row.feature(k) + 1] - first;
+          const Between<T> at(levels.data() + first, count, row.codes[k]);
+          const Cell *a = table.data() + (first + at.first) * width, *b = table.data() + (first + at.second) * width;
+          for (ptrdiff_t c = 0; c < width; ++c) to[c] += a[c] + at.fraction * (double(b[c]) - a[c]);
+        }
+      }
+    });
+  }, "values"_array, "indices"_array, "indptr"_array, "offsets"_array, "levels"_array, "table"_array, "out"_array, "each"_a, "begin"_a, "end"_a);
+}
+
 template <class T> void define_values(nb::module_& m) {
+  define_interpolate<T, double>(m);
+  define_interpolate<T, float>(m);
   using Values = Vector<const T>;
 
   m.def("rank_columns", [](Values values, Int64s indptr, Vector<T> levels, Vector<int64_t> counts, Vector<uint32_t> ranks,
@@ -111,28 +144,6 @@ template <class T> void define_values(nb::module_& m) {
                                        : column_quantile(x, count, least, q, plain);
     }
   }, "values"_array, "indptr"_array, "weights"_array, "low"_array, "q"_a, "out"_array, "begin"_a, "end"_a);
-
-  // The piecewise linear functions through (levels, table) at the values of the rows [begin, end): their sum
-  // over the features of a row, or each of them if `out` has a row for every value.
-  m.def("interpolate", [](Values values, Vector<const int32_t> indices, Int64s indptr, Int64s offsets, Doubles levels,
-                          Matrix<const double> table, Matrix<double> out, bool each, ptrdiff_t begin, ptrdiff_t end) {
-    nb::gil_scoped_release release;
-    const ptrdiff_t width = table.shape(1);
-    require(out.shape(1) == table.shape(1) && levels.shape(0) == table.shape(0), "out has the wrong shape");
-    with_codes(values, indices, indptr, ptrdiff_t(offsets.shape(0)) - 1, [&](auto rows) {
-      for (ptrdiff_t i = begin; i < end; ++i) {
-        const auto row = rows.row(i);
-        double* to = out.data() + (each ? row.codes - values.data() : i) * width;
-        std::fill(to, to + (each ? row.size : 1) * width, 0.0);
-        for (ptrdiff_t k = 0; k < row.size; ++k, to += each ? width : 0) {
-          const int64_t first = offsets.data()[row.feature(k)], count = offsets.data()[row.feature(k) + 1] - first;
-          const Between<T> at(levels.data() + first, count, row.codes[k]);
-          const double *a = table.data() + (first + at.first) * width, *b = table.data() + (first + at.second) * width;
-          for (ptrdiff_t c = 0; c < width; ++c) to[c] += a[c] + at.fraction * (b[c] - a[c]);
-        }
-      }
-    });
-  }, "values"_array, "indices"_array, "indptr"_array, "offsets"_array, "levels"_array, "table"_array, "out"_array, "each"_a, "begin"_a, "end"_a);
 }
 
 // Codes of dense values, a row of features after the other, or of stored values and their features.

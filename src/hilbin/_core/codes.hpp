@@ -59,22 +59,22 @@ template <class T> struct EdgeBins {
 // Scores: sums over a row's features of table[offset of the feature + its code], in all columns of the table at
 // once. A table is `width` columns wide, which is 1 or whole vectors. Several rows are summed side by side, so
 // that additions do not wait for each other, and share the reading of offsets.
-template <int rows_at_once, class Code>
+template <int rows_at_once, class Code, class Cell>
 HILBIN_INLINE void add_sums(const Code* codes, ptrdiff_t stride, ptrdiff_t features, const int64_t* offsets,
-                            const double* table, double* out) {
+                            const Cell* table, double* out) {
   double sums[rows_at_once] = {};
   for (ptrdiff_t j = 0; j < features; ++j)
     for (int i = 0; i < rows_at_once; ++i) sums[i] += table[offsets[j] + codes[i * stride + j]];
   for (int i = 0; i < rows_at_once; ++i) out[i] += sums[i];
 }
-template <int rows_at_once, int vectors, class Code>
+template <int rows_at_once, int vectors, class Code, class Cell>
 HILBIN_INLINE void add_vector_sums(const Code* codes, ptrdiff_t stride, ptrdiff_t features, const int64_t* offsets,
-                                   const double* table, ptrdiff_t width, double* out) {
+                                   const Cell* table, ptrdiff_t width, double* out) {
   Vec<double> sums[rows_at_once][vectors] = {};
   for (ptrdiff_t j = 0; j < features; ++j)
     for (int i = 0; i < rows_at_once; ++i) {
-      const double* at = table + (offsets[j] + codes[i * stride + j]) * width;
-      for (int v = 0; v < vectors; ++v) sums[i][v] += load(at + v * lanes<double>);
+      const Cell* at = table + (offsets[j] + codes[i * stride + j]) * width;
+      for (int v = 0; v < vectors; ++v) sums[i][v] += load_doubles(at + v * lanes<double>);
     }
   for (int i = 0; i < rows_at_once; ++i)
     for (int v = 0; v < vectors; ++v) {
@@ -92,8 +92,8 @@ template <class Use> HILBIN_INLINE void each_columns(ptrdiff_t width, Use use) {
   if (c + n <= width) use(std::integral_constant<int, 1>{}, c);
 }
 
-template <int rows_at_once, class Code>
-void add_scores(const Code* codes, ptrdiff_t stride, ptrdiff_t features, const int64_t* offsets, const double* table,
+template <int rows_at_once, class Code, class Cell>
+void add_scores(const Code* codes, ptrdiff_t stride, ptrdiff_t features, const int64_t* offsets, const Cell* table,
                 ptrdiff_t width, double* out) {
   if (width == 1) return add_sums<rows_at_once>(codes, stride, features, offsets, table, out);
   each_columns(width, [&](auto vectors, ptrdiff_t c) HILBIN_INLINE_LAMBDA {
@@ -107,13 +107,13 @@ void add_scores(const Code* codes, ptrdiff_t stride, ptrdiff_t features, const i
 // Tables of so many bytes are used by all rows before the next: they stay in the caches.
 inline ptrdiff_t tables_at_once(ptrdiff_t width) { return (width == 1 ? 64 : 128) * 1024; }
 
-template <class Code>
-void scores(DenseMatrix<Code> rows, const int64_t* offsets, const double* table, ptrdiff_t width, double* out,
+template <class Code, class Cell>
+void scores(DenseMatrix<Code> rows, const int64_t* offsets, const Cell* table, ptrdiff_t width, double* out,
             ptrdiff_t begin, ptrdiff_t end) {
   constexpr int at_once = 8;
   std::fill(out + begin * width, out + end * width, 0.0);
   for (ptrdiff_t first = 0, last; first < rows.columns; first = last) {
-    const int64_t limit = offsets[first] + tables_at_once(width) / ptrdiff_t(sizeof(double)) / width;
+    const int64_t limit = offsets[first] + tables_at_once(width) / ptrdiff_t(sizeof(Cell)) / width;
     for (last = first + 1; last < rows.columns && offsets[last + 1] <= limit;) ++last;
     const Code* codes = rows.codes + first;
     ptrdiff_t i = begin;
@@ -125,8 +125,8 @@ void scores(DenseMatrix<Code> rows, const int64_t* offsets, const double* table,
       add_scores<1>(codes + i * rows.columns, rows.columns, last - first, offsets + first, table, width, out + i * width);
   }
 }
-template <class Code>
-void scores(SparseMatrix<Code> rows, const int64_t* offsets, const double* table, ptrdiff_t width, double* out,
+template <class Code, class Cell>
+void scores(SparseMatrix<Code> rows, const int64_t* offsets, const Cell* table, ptrdiff_t width, double* out,
             ptrdiff_t begin, ptrdiff_t end) {
   for (ptrdiff_t i = begin; i < end; ++i) {
     const SparseRow<Code> row = rows.row(i);
@@ -140,7 +140,7 @@ void scores(SparseMatrix<Code> rows, const int64_t* offsets, const double* table
       Vec<double> sums[vectors()] = {};
       for (ptrdiff_t k = 0; k < row.size; ++k)
         for (int v = 0; v < vectors(); ++v)
-          sums[v] += load(table + (offsets[row.feature(k)] + row.codes[k]) * width + c + v * lanes<double>);
+          sums[v] += load_doubles(table + (offsets[row.feature(k)] + row.codes[k]) * width + c + v * lanes<double>);
       for (int v = 0; v < vectors(); ++v) store(to + c + v * lanes<double>, sums[v]);
     });
   }

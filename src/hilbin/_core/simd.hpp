@@ -43,6 +43,14 @@ template <class T> inline Vec<T> load(const T* p) {
   return v;
 }
 template <class T> inline void store(T* p, Vec<T> v) { std::memcpy(p, &v, sizeof v); }
+// As many doubles as a vector has, from doubles or floats.
+inline Vec<double> load_doubles(const double* p) { return load(p); }
+inline Vec<double> load_doubles(const float* p) {
+  typedef float Half __attribute__((vector_size(vector_bytes / 2)));
+  Half v;
+  std::memcpy(&v, p, sizeof v);
+  return __builtin_convertvector(v, Vec<double>);
+}
 template <class T> inline Vec<T> splat(T x) { return x - Vec<T>{}; }
 
 template <class V> inline V smaller(V a, V b) { return a < b ? a : b; }

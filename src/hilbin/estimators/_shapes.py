@@ -14,6 +14,7 @@ from hilbin.solvers import Codes
 from hilbin.solvers._codes import NO_INDICES, NO_INDPTR, whole_vectors
 
 VALUES_PER_TASK = 1 << 23
+SINGLE = 1e30  # tables below this are kept in single precision
 MONOTONE = 0.02  # what goes the other way, as a share
 
 
@@ -92,6 +93,9 @@ class ShapeTables:
         self.offsets = codes.offsets
         self.n_outputs = tables.shape[1]
         self.table = whole_vectors(tables)
+        if binner.n_bins is not None and np.abs(tables).max(initial=0) < SINGLE:
+            # the steps are coarser than the precision, and half as much memory is read
+            self.table = self.table.astype(np.float32)
         # a code is a place in a table, unless levels are missing
         self.levels = None if codes.step is not None else codes.levels
 
@@ -133,7 +137,7 @@ class ShapeTables:
         codes, indices, indptr = self._given(X)
         if self.levels is None:
             first = self.offsets[indices] if indptr.size else np.tile(self.offsets[:-1], X.shape[0])
-            return self.table[first + codes, : self.n_outputs]
+            return self.table[first + codes, : self.n_outputs].astype(np.float64, copy=False)
         out = np.empty((codes.size, self.table.shape[1]))
         core.interpolate(
             codes, indices, indptr, self.offsets, self.levels, self.table, out, True, 0, X.shape[0]
@@ -143,7 +147,7 @@ class ShapeTables:
     def shape(self, feature: int, name: str) -> ShapeFunction:
         """The function of one feature."""
         part = slice(self.offsets[feature], self.offsets[feature + 1])
-        table = self.table[part, : self.n_outputs]
+        table = self.table[part, : self.n_outputs].astype(np.float64, copy=False)
         binner = self.binner
         if self.levels is None:
             values, stepped = binner.boundaries(feature), True

@@ -1,0 +1,113 @@
+"""An image is a bag of words, each at its place: grids of words, counted and painted.
+
+Every kind of word sits on a regular grid of places: a code of the census transform at every pixel,
+a quantised SIFT descriptor every few pixels. So an image is a short list of grids, and the
+histograms of all cells of a spatial pyramid are counts over parts of their rows and columns.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hilbin._core import core
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class LocalGrid:
+    """Descriptors on a grid of places.
+
+    Parameters
+    ----------
+    features : float32 array of shape (rows, columns, d)
+    ys, xs : arrays of shape (rows,) and (columns,)
+        Centres, in pixels; the middle of the first pixel is 0.
+    size : float
+        Side of the square that a descriptor covers.
+    """
+
+    features: Array
+    ys: Array
+    xs: Array
+    size: float
+
+
+@dataclass(frozen=True)
+class WordGrid:
+    """Words on a grid of places.
+
+    Parameters
+    ----------
+    ids : integer array of shape (rows, columns), or (rows, columns, m)
+        The word at every place, or the ``m`` words that share it.
+    ys, xs : arrays of shape (rows,) and (columns,)
+        Centres, in pixels; the middle of the first pixel is 0.
+    size : float
+        Side of the square that a word covers.
+    weights : float array of the shape of ``ids``, optional
+        The shares of the words; 1 by default.
+    """
+
+    ids: Array
+    ys: Array
+    xs: Array
+    size: float
+    weights: Array | None = None
+
+    def cells(self, shape: tuple[int, ...], side: int) -> tuple[Array, Array]:
+        """In which of ``side`` by ``side`` cells of the image its rows and columns lie."""
+        found = []
+        for places, length in ((self.ys, shape[0]), (self.xs, shape[1])):
+            cell = ((np.asarray(places) + 0.5) * (side / length)).astype(np.int32)
+            found.append(np.clip(cell, 0, side - 1))
+        return found[0], found[1]
+
+
+def count(
+    grids: Sequence[WordGrid], shape: tuple[int, ...], side: int, n_words: int
+) -> NDArray[np.float32]:
+    """How often every word occurs in every cell: shape (side, side, n_words)."""
+    counts = np.zeros((side * side, n_words), np.float32)
+    for grid in grids:
+        rows, columns = grid.cells(shape, side)
+        if grid.weights is None and grid.ids.ndim == 2:
+            core.count_cells(np.ascontiguousarray(grid.ids), rows, columns, side, n_words, counts)
+        else:
+            weights = np.ones(1, np.float32) if grid.weights is None else grid.weights
+            np.add.at(counts, (cell_of(rows, columns, side)[:, :, None], grid.ids), weights)
+    return counts.reshape(side, side, n_words)
+
+
+def cell_of(rows: Array, columns: Array, side: int) -> Array:
+    """Number of the cell of every place."""
+    return rows[:, None] * side + columns[None, :]
+
+
+def paint(
+    shape: tuple[int, ...], grids: Sequence[WordGrid], shares: Sequence[Array]
+) -> NDArray[np.float64]:
+    """Spread the share of every place evenly over the square that it covers, within the image."""
+    corners = np.zeros((shape[0] + 1, shape[1] + 1))
+    for grid, share in zip(grids, shares, strict=True):
+        top, bottom = _extent(grid.ys, grid.size, shape[0])
+        left, right = _extent(grid.xs, grid.size, shape[1])
+        density = share / ((bottom - top)[:, None] * (right - left)[None, :])
+        for rows, columns, sign in (
+            (top, left, 1),
+            (bottom, left, -1),
+            (top, right, -1),
+            (bottom, right, 1),
+        ):
+            np.add.at(corners, (rows[:, None], columns[None, :]), sign * density)
+    return corners.cumsum(axis=0).cumsum(axis=1)[:-1, :-1]
+
+
+def _extent(centres: Array, size: float, length: int) -> tuple[Array, Array]:
+    """First pixel and the one after the last, at least one, within the image."""
+    begin = np.clip(np.floor(np.asarray(centres) + 0.5 - size / 2 + 0.5), 0, length - 1)
+    end = np.clip(np.floor(np.asarray(centres) + 0.5 + size / 2 + 0.5), begin + 1, length)
+    return begin.astype(np.intp), end.astype(np.intp)

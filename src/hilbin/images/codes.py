@@ -1,0 +1,216 @@
+"""Words that need no learning: codes of pixels.
+
+- :class:`Centrist`: the census transform (Wu & Rehg, *CENTRIST: a visual descriptor for scene
+  categorization*, PAMI 2011). Bit ``b`` of the code of a pixel says whether it is at least as
+  bright as its ``b``-th neighbour; 256 words.
+- :class:`LBP`: local binary patterns (Ojala, Pietikäinen & Mäenpää, PAMI 2002), eight neighbours on
+  a circle of radius 1; the 58 patterns with at most two changes along the circle are words of their
+  own, the rest share one.
+- :class:`ColorHistogram`: the cell of a colour space that the colour of a pixel lies in.
+
+The histogram of the codes of an image is its row.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hilbin._core import core
+from hilbin.images._grids import WordGrid
+from hilbin.images._words import WordSource
+from hilbin.images.read import Pixels, grey, in_color
+
+SPACES = ("lab", "rgb", "hsv")
+
+
+def _neighbourhood_words(codes: NDArray[np.uint8]) -> list[WordGrid]:
+    """Codes of all pixels but those at the border."""
+    rows, columns = codes.shape
+    return [WordGrid(codes, np.arange(1, rows + 1), np.arange(1, columns + 1), 3)]
+
+
+def _inner(image: Pixels) -> NDArray[np.uint8]:
+    height, width = image.shape
+    return np.empty((max(0, height - 2), max(0, width - 2)), np.uint8)
+
+
+class Centrist(WordSource):
+    """Histogram of the census transform.
+
+    Parameters
+    ----------
+    max_side : int, optional
+        Larger images are reduced so that the longer side is this long.
+    n_jobs : int, optional
+        Threads, as in joblib.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hilbin.images import Centrist
+    >>> flat = np.full((16, 16), 7, np.uint8)
+    >>> row = Centrist().fit_transform([flat])[0]
+    >>> row.shape, int(row.argmax())  # as bright as all its neighbours
+    ((256,), 255)
+    """
+
+    def __init__(self, *, max_side: int | None = 256, n_jobs: int | None = None):
+        self.max_side = max_side
+        self.n_jobs = n_jobs
+
+    n_words = 256
+
+    def words(self, image: Pixels) -> list[WordGrid]:
+        """The code of every pixel but those at the border."""
+        values = np.ascontiguousarray(grey(image))
+        codes = _inner(values)
+        if codes.size:
+            core.census(values, codes)
+        return _neighbourhood_words(codes)
+
+
+class LBP(WordSource):
+    """Histogram of local binary patterns.
+
+    Parameters
+    ----------
+    uniform : bool, default=True
+        Whether patterns that change more than twice along the circle share one word, which leaves
+        59 words; 256 otherwise.
+    max_side : int, optional
+        Larger images are reduced so that the longer side is this long.
+    n_jobs : int, optional
+        Threads, as in joblib.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hilbin.images import LBP
+    >>> LBP().fit_transform([np.eye(16)]).shape
+    (1, 59)
+    """
+
+    def __init__(
+        self, uniform: bool = True, *, max_side: int | None = 256, n_jobs: int | None = None
+    ):
+        self.uniform = uniform
+        self.max_side = max_side
+        self.n_jobs = n_jobs
+
+    @property
+    def n_words(self) -> int:  # type: ignore[override]
+        """How many patterns are told apart."""
+        return 59 if self.uniform else 256
+
+    def words(self, image: Pixels) -> list[WordGrid]:
+        """The pattern of every pixel but those at the border."""
+        values = np.ascontiguousarray(grey(image))
+        codes = _inner(values)
+        if codes.size:
+            core.lbp(values, codes, bool(self.uniform))
+        return _neighbourhood_words(codes)
+
+
+class ColorHistogram(WordSource):
+    """Histogram of colours.
+
+    Parameters
+    ----------
+    space : {"lab", "rgb", "hsv"}, default="lab"
+        Whose three axes are cut into bins. Lab is CIE L*a*b*, where equal steps look equal.
+    bins : int or three ints, default=(8, 8, 8)
+        Into how many; every axis of Lab is cut over its whole 8-bit range.
+    max_side : int, optional
+        Larger images are reduced so that the longer side is this long.
+    n_jobs : int, optional
+        Threads, as in joblib.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hilbin.images import ColorHistogram
+    >>> red = np.zeros((4, 4, 3), np.uint8)
+    >>> red[:, :, 0] = 255
+    >>> ColorHistogram("rgb", 2).fit_transform([red])
+    array([[0., 0., 0., 0., 1., 0., 0., 0.]], dtype=float32)
+    """
+
+    _uses_color = True
+
+    def __init__(
+        self,
+        space: str = "lab",
+        bins: int | tuple[int, int, int] = (8, 8, 8),
+        *,
+        max_side: int | None = 256,
+        n_jobs: int | None = None,
+    ):
+        self.space = space
+        self.bins = bins
+        self.max_side = max_side
+        self.n_jobs = n_jobs
+
+    def _check(self) -> None:
+        super()._check()
+        if self.space not in SPACES:
+            raise ValueError(f"space must be one of {', '.join(SPACES)}, got {self.space!r}")
+        if any(not 1 <= b <= 256 for b in self._bins()):
+            raise ValueError(f"bins must be three numbers from 1 to 256, got {self.bins!r}")
+
+    def _bins(self) -> tuple[int, int, int]:
+        bins = (self.bins,) * 3 if isinstance(self.bins, int) else self.bins
+        if np.shape(bins) != (3,):
+            raise ValueError(f"bins must be one number or three, got {self.bins!r}")
+        return int(bins[0]), int(bins[1]), int(bins[2])
+
+    @property
+    def n_words(self) -> int:  # type: ignore[override]
+        """How many cells the colours fall into."""
+        return int(np.prod(self._bins()))
+
+    def words(self, image: Pixels) -> list[WordGrid]:
+        """The colour cell of every pixel."""
+        values = _in_space(in_color(image), self.space)
+        ids: NDArray[np.int32] = np.zeros(values.shape[:2], np.int32)
+        for axis, bins in enumerate(self._bins()):
+            ids = ids * bins + _bin_table(bins)[values[:, :, axis]]
+        return [WordGrid(ids, np.arange(ids.shape[0]), np.arange(ids.shape[1]), 1)]
+
+
+def _bin_table(bins: int) -> NDArray[np.int32]:
+    return (np.arange(256) * bins // 256).astype(np.int32)
+
+
+def _in_space(image: Pixels, space: str) -> Pixels:
+    from PIL import Image
+
+    if space == "hsv":
+        return np.array(Image.fromarray(image).convert("HSV"))
+    return _lab(image) if space == "lab" else image
+
+
+# sRGB to CIE XYZ under D65, each divided by the white point (IEC 61966-2-1)
+_TO_XYZ = np.array(
+    [
+        [0.4124564 / 0.95047, 0.3575761 / 0.95047, 0.1804375 / 0.95047],
+        [0.2126729, 0.7151522, 0.0721750],
+        [0.0193339 / 1.08883, 0.1191920 / 1.08883, 0.9503041 / 1.08883],
+    ],
+    np.float32,
+)
+_COMPAND = np.linspace(0, 1, 256)
+_LINEAR = np.where(
+    _COMPAND <= 0.04045, _COMPAND / 12.92, ((_COMPAND + 0.055) / 1.055) ** 2.4
+).astype(np.float32)
+
+
+def _lab(image: Pixels) -> Pixels:
+    """CIE L*a*b* with L* over 0..255 and a*, b* shifted by 128."""
+    xyz = _LINEAR[image] @ _TO_XYZ.T
+    f = np.where(
+        xyz > (6 / 29) ** 3, np.cbrt(xyz), xyz * np.float32(841 / 108) + np.float32(4 / 29)
+    )
+    lab = np.empty(f.shape, np.float32)
+    lab[..., 0] = (116 * f[..., 1] - 16) * 2.55
+    lab[..., 1] = 500 * (f[..., 0] - f[..., 1]) + 128
+    lab[..., 2] = 200 * (f[..., 1] - f[..., 2]) + 128
+    return np.clip(np.rint(lab), 0, 255).astype(np.uint8)

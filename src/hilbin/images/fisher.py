@@ -1,0 +1,152 @@
+"""Fisher vector: how the descriptors of an image would change a mixture of Gaussians.
+
+For weights ``w_k``, means ``m_k`` and deviations ``s_k`` learnt from many images, and ``q_ik`` the
+share of Gaussian ``k`` in descriptor ``x_i`` of ``n``, the row has for every ``k``
+``sum_i q_ik (x_i - m_k) / s_k / (n sqrt(w_k))`` and
+``sum_i q_ik (((x_i - m_k) / s_k)^2 - 1) / (n sqrt(2 w_k))``,
+then signed square roots and length 1 (Perronnin, Sánchez & Mensink, ECCV 2010). The row has
+negative values: it is meant for linear models, not for kernels on histograms.
+"""
+
+from typing import Any, Self
+
+import numpy as np
+from scipy.special import logsumexp
+from sklearn.decomposition import PCA
+from sklearn.mixture import GaussianMixture
+from sklearn.utils import check_random_state
+
+from hilbin import parallel
+from hilbin.images._base import ImageTransformer, Row
+from hilbin.images.bag import checked_descriptor, sample_points
+from hilbin.images.read import Pixels, as_sources
+
+POINTS_PER_COMPONENT = 1000
+
+
+class FisherVector(ImageTransformer):
+    """Fisher vectors of local descriptors.
+
+    Parameters
+    ----------
+    descriptor : LocalDescriptor, optional
+        ``DenseSIFT()`` by default.
+    n_components : int, default=64
+        Gaussians of the mixture.
+    n_dimensions : int, default=64
+        Of the descriptors, after principal components; fewer if they have fewer.
+    n_samples : int, optional
+        Descriptors the mixture is learnt from; 1000 for every Gaussian by default.
+    random_state : int, RandomState or None
+        For the sample and the mixture.
+    max_side : int, optional
+        Larger images are reduced so that the longer side is this long.
+    n_jobs : int, optional
+        Threads, as in joblib.
+
+    Attributes
+    ----------
+    descriptor_ : LocalDescriptor
+    means_, deviations_ : arrays of shape (n_components, n_dimensions)
+    weights_ : array of shape (n_components,)
+    components_ : array of shape (n_dimensions, d)
+        Principal components of the descriptors.
+    center_ : array of shape (d,)
+        Their mean.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hilbin.images import DenseSIFT, FisherVector
+    >>> images = np.random.default_rng(0).integers(0, 256, (6, 64, 64), np.uint8)
+    >>> fisher = FisherVector(DenseSIFT(4), n_components=3, n_dimensions=8, random_state=0)
+    >>> fisher.fit_transform(images).shape  # 2 * 3 * 8
+    (6, 48)
+    """
+
+    def __init__(
+        self,
+        descriptor: Any = None,
+        n_components: int = 64,
+        *,
+        n_dimensions: int = 64,
+        n_samples: int | None = None,
+        random_state: Any = None,
+        max_side: int | None = 256,
+        n_jobs: int | None = None,
+    ):
+        self.descriptor = descriptor
+        self.n_components = n_components
+        self.n_dimensions = n_dimensions
+        self.n_samples = n_samples
+        self.random_state = random_state
+        self.max_side = max_side
+        self.n_jobs = n_jobs
+
+    def fit(self, images: Any, y: Any = None) -> Self:
+        """Learn the principal components and the mixture.
+
+        Parameters
+        ----------
+        images : sequence of paths or arrays
+        y : ignored
+
+        Returns
+        -------
+        self
+        """
+        self._check()
+        self.descriptor_ = checked_descriptor(self.descriptor)
+        rng = check_random_state(self.random_state)
+        wanted = self.n_samples or POINTS_PER_COMPONENT * self.n_components
+        points = sample_points(self, self.descriptor_, as_sources(images), wanted, rng)
+        if points.shape[0] <= self.n_components:
+            raise ValueError(
+                f"n_components={self.n_components} Gaussians need more descriptors than the "
+                f"{points.shape[0]} that the images give"
+            )
+        kept = min(self.n_dimensions, *points.shape)
+        with parallel.blas_threads(self.n_jobs):
+            pca = PCA(kept, random_state=rng, svd_solver="covariance_eigh").fit(points)
+            mixture = GaussianMixture(
+                self.n_components,
+                covariance_type="diag",
+                random_state=rng,
+                reg_covar=1e-5,
+                tol=1e-2,
+            ).fit(pca.transform(points))
+        self.center_, self.components_ = pca.mean_, pca.components_
+        self.weights_, self.means_ = mixture.weights_, mixture.means_
+        self.deviations_ = np.sqrt(mixture.covariances_)
+        return self
+
+    @property
+    def _uses_color(self) -> bool:  # type: ignore[override]
+        descriptor = getattr(self, "descriptor_", self.descriptor)
+        return descriptor is not None and descriptor._uses_color
+
+    def describe(self, image: Pixels) -> Row:
+        """The Fisher vector of one image."""
+        points = self.descriptor_.points(image)
+        if len(points) == 0:
+            return np.zeros(self._n_features_out, np.float32)
+        x = (points - self.center_) @ self.components_.T
+        scaled = (x[:, None, :] - self.means_) / self.deviations_
+        log_density = np.log(self.weights_ / self.deviations_.prod(axis=1)) - 0.5 * (scaled**2).sum(
+            axis=2
+        )
+        shares = np.exp(log_density - logsumexp(log_density, axis=1, keepdims=True)) / len(x)
+        first = np.einsum("nk,nkd->kd", shares, scaled) / np.sqrt(self.weights_)[:, None]
+        second = np.einsum("nk,nkd->kd", shares, scaled**2 - 1)
+        second /= np.sqrt(2 * self.weights_)[:, None]
+        row = np.concatenate([first.ravel(), second.ravel()])
+        row = np.sign(row) * np.sqrt(np.abs(row))
+        length = np.linalg.norm(row)
+        return (row / length if length > 0 else row).astype(np.float32)
+
+    @property
+    def _n_features_out(self) -> int:
+        return 2 * int(self.means_.size)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "means_")
