@@ -21,6 +21,9 @@ ALLOWED = {
     "solvers": {"_core", "parallel"},
     "estimators": {"_core", "kernels", "parallel", "solvers"},
     "plot": {"kernels"},
+    "files": set(),
+    "images": {"_core", "kernels", "parallel"},
+    "report": {"files"},
 }
 
 

@@ -8,9 +8,9 @@ from hilbin._versions import show_versions
 
 __version__ = version("hilbin")
 
-_MODULES = ("estimators", "kernels", "maps", "plot", "solvers")
+_MODULES = ("estimators", "images", "kernels", "maps", "plot", "solvers")
 
-__all__ = ["__version__", "estimators", "kernels", "maps", "plot", "show_versions", "solvers"]
+__all__ = ["__version__", *_MODULES, "show_versions"]
 
 
 def __getattr__(name: str) -> ModuleType:

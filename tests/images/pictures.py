@@ -14,4 +14,3 @@ def drawn(seed=0, shape=(48, 56), color=False):
         waves[:, shape[1] // 3 : shape[1] // 3 + 4] += 2
         channels.append((255 * (waves - waves.min()) / np.ptp(waves)).astype(np.uint8))
     return np.stack(channels, axis=2) if color else channels[0]
-

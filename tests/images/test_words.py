@@ -20,7 +20,6 @@ from hilbin.images import (
     WordGrid,
 )
 from hilbin.images._grids import count, paint
-from hilbin.images._words import pyramid_counts
 from hilbin.images.pyramid import lazebnik_weights
 from hilbin.kernels import Intersection
 
@@ -39,20 +38,21 @@ TRANSFORMERS = {
     "hog": HOG(4, (32, 24), color=False),
     "pyramid": SpatialPyramid(SMALL_BAG, 3),
     "soft pyramid": SpatialPyramid(SOFT_BAG, 2),
-    "colors": SpatialPyramid(ColorHistogram("rgb", 3), 2, weights="equal"),
+    "listed": SpatialPyramid(Centrist(), [(3, 1), (1, 2)], weights=[1, 0.5]),
+    "colors": SpatialPyramid(ColorHistogram("rgb", 3), 2, weights=[1, 1]),
     "concat": Concat([("a", SpatialPyramid(Centrist(), 2)), ("b", ColorHistogram())], {"b": 0.5}),
 }
 
 
-def counted_slowly(grids, shape, side, n_words):
-    counts = np.zeros((side, side, n_words))
+def counted_slowly(grids, shape, cut, n_words):
+    counts = np.zeros((cut[0] * cut[1], n_words))
     for grid in grids:
         for i, y in enumerate(grid.ys):
             for j, x in enumerate(grid.xs):
-                cell = int((y + 0.5) * side / shape[0]), int((x + 0.5) * side / shape[1])
+                row, column = int((y + 0.5) * cut[0] / shape[0]), int((x + 0.5) * cut[1] / shape[1])
                 for m, word in enumerate(np.atleast_1d(grid.ids[i, j])):
                     weight = 1 if grid.weights is None else grid.weights[i, j, m]
-                    counts[cell][word] += weight
+                    counts[row * cut[1] + column, word] += weight
     return counts
 
 
@@ -61,8 +61,8 @@ def fitted(request):
     return clone(TRANSFORMERS[request.param]).fit(PICTURES)
 
 
-@given(st.integers(0, 99), st.sampled_from([1, 2, 4]), st.booleans())
-def test_counts_are_those_of_a_loop(seed, side, soft):
+@given(st.integers(0, 99), st.sampled_from([(1, 1), (2, 2), (4, 3)]), st.booleans())
+def test_counts_are_those_of_a_loop(seed, cut, soft):
     rng = np.random.default_rng(seed)
     shape = (rng.integers(3, 30), rng.integers(3, 30))
     ys, xs = np.arange(1, shape[0] - 1), np.arange(0, shape[1], 2)
@@ -70,12 +70,8 @@ def test_counts_are_those_of_a_loop(seed, side, soft):
     ids = rng.integers(0, 7, size).astype(np.int32)
     weights = rng.uniform(size=size).astype(np.float32) if soft else None
     grids = [WordGrid(ids, ys, xs, 3, weights)]
-    expected = counted_slowly(grids, shape, side, 7)
-    np.testing.assert_allclose(count(grids, shape, side, 7), expected, rtol=1e-5)
-    for level, counts in enumerate(pyramid_counts(grids, shape, 3, 7)):
-        if level == 0 or all(n % 4 == 0 for n in shape):
-            slow = counted_slowly(grids, shape, 2**level, 7)
-            np.testing.assert_allclose(counts, slow, rtol=1e-5)
+    expected = counted_slowly(grids, shape, cut, 7)
+    np.testing.assert_allclose(count(grids, shape, cut, 7), expected, rtol=1e-5)
 
 
 @given(st.integers(0, 99))
@@ -138,8 +134,9 @@ def test_pyramid_is_the_weighted_match_of_its_cells():
     parts = []
     for picture in PICTURES[:2]:
         image = pyramid.read(picture)
-        counts = pyramid_counts(Centrist().words(image), image.shape, 3, 256)
-        parts.append([c / counts[0].sum() for c in counts])
+        words = Centrist().words(image)
+        n = words[0].ids.size
+        parts.append([counted_slowly(words, image.shape, c, 256) / n for c in pyramid.cuts_])
     match = sum(
         w * np.minimum(p, q).sum() for w, p, q in zip(lazebnik_weights(3), *parts, strict=True)
     )
@@ -180,7 +177,9 @@ def test_tiny_images_give_rows(fitted):
         (ColorHistogram(bins=(1, 2)), "bins"),
         (ColorHistogram(bins=0), "bins"),
         (SpatialPyramid(Centrist(), 0), "levels"),
-        (SpatialPyramid(Centrist(), weights="none"), "weights"),
+        (SpatialPyramid(Centrist(), []), "levels"),
+        (SpatialPyramid(Centrist(), [(0, 1)]), "levels"),
+        (SpatialPyramid(Centrist(), weights=[1, -1, 1]), "weights"),
         (SpatialPyramid(Centrist(), weights=[1]), "weights"),
         (SpatialPyramid(Centrist(), max_side=0), "max_side"),
         (FHOG(1), "cell"),

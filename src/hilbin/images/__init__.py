@@ -5,13 +5,17 @@ kernels, maps and estimators of the other rooms, or for any model of scikit-lear
 """
 
 from hilbin.images._grids import LocalGrid, WordGrid
+from hilbin.images.augment import augment, distort, parse_transforms
 from hilbin.images.bag import BagOfWords
 from hilbin.images.codebook import Codebook
 from hilbin.images.codes import LBP, Centrist, ColorHistogram
 from hilbin.images.concat import Concat
+from hilbin.images.edges import EdgeHistogram
 from hilbin.images.fisher import FisherVector
 from hilbin.images.folders import find_images, labelled_images
 from hilbin.images.hog import FHOG, HOG
+from hilbin.images.invariance import FourierMagnitude, normalize_contrast, normalize_moments
+from hilbin.images.normalize import HistogramNormalizer
 from hilbin.images.onnx_features import OnnxFeatures
 from hilbin.images.pyramid import SpatialPyramid
 from hilbin.images.read import (
@@ -22,6 +26,7 @@ from hilbin.images.read import (
     read_image,
     resized,
 )
+from hilbin.images.rotation import RadialProfile, RotationIntegrated
 from hilbin.images.sift import DenseSIFT
 
 __all__ = [
@@ -34,17 +39,27 @@ __all__ = [
     "ColorHistogram",
     "Concat",
     "DenseSIFT",
+    "EdgeHistogram",
     "FisherVector",
+    "FourierMagnitude",
+    "HistogramNormalizer",
     "ImageError",
     "LocalGrid",
     "OnnxFeatures",
+    "RadialProfile",
+    "RotationIntegrated",
     "SpatialPyramid",
     "UnreadableImageWarning",
     "WordGrid",
+    "augment",
+    "distort",
     "find_images",
     "grey",
     "in_color",
     "labelled_images",
+    "normalize_contrast",
+    "normalize_moments",
+    "parse_transforms",
     "read_image",
     "resized",
 ]

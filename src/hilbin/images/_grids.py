@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from hilbin._core import core
 
 Array = NDArray[Any]
+Cut = tuple[int, int]  # rows and columns of cells that an image is cut into
 
 
 @dataclass(frozen=True)
@@ -42,14 +43,14 @@ class WordGrid:
 
     Parameters
     ----------
-    ids : integer array of shape (rows, columns), or (rows, columns, m)
+    ids : integer array of shape (rows, columns), or (rows, columns, m) with weights
         The word at every place, or the ``m`` words that share it.
     ys, xs : arrays of shape (rows,) and (columns,)
         Centres, in pixels; the middle of the first pixel is 0.
     size : float
         Side of the square that a word covers.
     weights : float array of the shape of ``ids``, optional
-        The shares of the words; 1 by default.
+        The shares of the words.
     """
 
     ids: Array
@@ -58,33 +59,34 @@ class WordGrid:
     size: float
     weights: Array | None = None
 
-    def cells(self, shape: tuple[int, ...], side: int) -> tuple[Array, Array]:
-        """In which of ``side`` by ``side`` cells of the image its rows and columns lie."""
+    def cells(self, shape: tuple[int, ...], cut: Cut) -> tuple[Array, Array]:
+        """In which rows and columns of cells of the image its own rows and columns lie."""
         found = []
-        for places, length in ((self.ys, shape[0]), (self.xs, shape[1])):
-            cell = ((np.asarray(places) + 0.5) * (side / length)).astype(np.int32)
-            found.append(np.clip(cell, 0, side - 1))
+        for places, length, parts in zip((self.ys, self.xs), shape[:2], cut, strict=True):
+            cell = ((np.asarray(places) + 0.5) * (parts / length)).astype(np.int32)
+            found.append(np.clip(cell, 0, parts - 1))
         return found[0], found[1]
+
+    def cell_numbers(self, shape: tuple[int, ...], cut: Cut) -> Array:
+        """Number of the cell of every place, row by row."""
+        rows, columns = self.cells(shape, cut)
+        return rows[:, None] * cut[1] + columns[None, :]
 
 
 def count(
-    grids: Sequence[WordGrid], shape: tuple[int, ...], side: int, n_words: int
+    grids: Sequence[WordGrid], shape: tuple[int, ...], cut: Cut, n_words: int
 ) -> NDArray[np.float32]:
-    """How often every word occurs in every cell: shape (side, side, n_words)."""
-    counts = np.zeros((side * side, n_words), np.float32)
+    """How often every word occurs in every cell: shape (rows * columns of cells, n_words)."""
+    counts = np.zeros((cut[0] * cut[1], n_words), np.float32)
     for grid in grids:
-        rows, columns = grid.cells(shape, side)
-        if grid.weights is None and grid.ids.ndim == 2:
-            core.count_cells(np.ascontiguousarray(grid.ids), rows, columns, side, n_words, counts)
+        if grid.weights is None:
+            rows, columns = grid.cells(shape, cut)
+            core.count_cells(np.ascontiguousarray(grid.ids), rows, columns, cut[1], n_words, counts)
         else:
-            weights = np.ones(1, np.float32) if grid.weights is None else grid.weights
-            np.add.at(counts, (cell_of(rows, columns, side)[:, :, None], grid.ids), weights)
-    return counts.reshape(side, side, n_words)
-
-
-def cell_of(rows: Array, columns: Array, side: int) -> Array:
-    """Number of the cell of every place."""
-    return rows[:, None] * side + columns[None, :]
+            place = grid.cell_numbers(shape, cut)[:, :, None] * n_words + grid.ids
+            shares = np.bincount(place.ravel(), grid.weights.ravel(), counts.size)
+            counts += shares.reshape(counts.shape)
+    return counts
 
 
 def paint(

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from hilbin.images._base import ImageTransformer, Row
-from hilbin.images._grids import Array
+from hilbin.images._grids import Array, Cut
 from hilbin.images._words import WordSource, histogram, spread_words
 from hilbin.images.read import Pixels, as_sources
 
@@ -39,10 +39,11 @@ class SpatialPyramid(ImageTransformer):
     ----------
     words : WordSource
         ``BagOfWords``, ``Centrist``, ``LBP`` or ``ColorHistogram``; a copy is fitted.
-    levels : int, default=3
-        1 is the whole image, 3 adds 2 by 2 and 4 by 4 cells.
-    weights : "lazebnik", "equal" or sequence of float, default="lazebnik"
-        Of the levels, coarse to fine; "equal" is 1 for all.
+    levels : int or sequence of (int, int), default=3
+        1 is the whole image, 3 adds 2 by 2 and 4 by 4 cells; or rows and columns of cells of every
+        level, such as ``[(1, 1), (8, 4)]`` for images twice as high as wide.
+    weights : sequence of float, optional
+        Of the levels, coarse to fine. By default Lazebnik's, or 1 if the levels are listed.
     sparse_output : bool, default=False
         Whether to return a CSR matrix.
     max_side : int, optional
@@ -54,7 +55,9 @@ class SpatialPyramid(ImageTransformer):
     ----------
     words_ : WordSource
         Fitted.
-    weights_ : ndarray of shape (levels,)
+    cuts_ : list of (int, int)
+        Rows and columns of cells of every level.
+    weights_ : ndarray of shape (n_levels,)
 
     Examples
     --------
@@ -71,9 +74,9 @@ class SpatialPyramid(ImageTransformer):
     def __init__(
         self,
         words: Any = None,
-        levels: int = 3,
+        levels: Any = 3,
         *,
-        weights: Any = "lazebnik",
+        weights: Any = None,
         sparse_output: bool = False,
         max_side: int | None = 256,
         n_jobs: int | None = None,
@@ -102,24 +105,27 @@ class SpatialPyramid(ImageTransformer):
             raise TypeError(
                 f"words must be a source of words such as Centrist(), got {self.words!r}"
             )
-        self.weights_ = self._weights()
+        self.cuts_ = self._cuts()
+        self.weights_ = self._weights(len(self.cuts_))
         words = clone(self.words).set_params(max_side=self.max_side, n_jobs=self.n_jobs)
         self.words_ = words.fit(as_sources(images))
         return self
 
-    def _weights(self) -> Array:
-        if not (isinstance(self.levels, int) and 1 <= self.levels <= 8):
-            raise ValueError(f"levels must be a whole number from 1 to 8, got {self.levels!r}")
-        if isinstance(self.weights, str):
-            if self.weights not in ("lazebnik", "equal"):
-                raise ValueError(
-                    f"weights must be 'lazebnik', 'equal' or numbers, got {self.weights!r}"
-                )
-            lazebnik = self.weights == "lazebnik"
-            return lazebnik_weights(self.levels) if lazebnik else np.ones(self.levels)
+    def _cuts(self) -> list[Cut]:
+        if isinstance(self.levels, int):
+            if not 1 <= self.levels <= 8:
+                raise ValueError(f"levels must be from 1 to 8, got {self.levels!r}")
+            return [(2**level, 2**level) for level in range(self.levels)]
+        if len(self.levels) == 0 or any(len(c) != 2 or min(c) < 1 for c in self.levels):
+            raise ValueError(f"levels must be a number or pairs of numbers, got {self.levels!r}")
+        return [(int(rows), int(columns)) for rows, columns in self.levels]
+
+    def _weights(self, levels: int) -> Array:
+        if self.weights is None:
+            return lazebnik_weights(levels) if isinstance(self.levels, int) else np.ones(levels)
         weights = np.asarray(self.weights, np.float64)
-        if weights.shape != (self.levels,) or not (weights >= 0).all():
-            raise ValueError(f"weights must be {self.levels} numbers >= 0, got {self.weights!r}")
+        if weights.shape != (levels,) or not (weights >= 0).all():
+            raise ValueError(f"weights must be {levels} numbers >= 0, got {self.weights!r}")
         return weights
 
     @property
@@ -129,16 +135,16 @@ class SpatialPyramid(ImageTransformer):
     def describe(self, image: Pixels) -> Row:
         """The weighted histograms of all cells of one image."""
         grids = self.words_.words(image)
-        return histogram(grids, image.shape, self.weights_, self.words_.n_words)
+        return histogram(grids, image.shape, self.cuts_, self.weights_, self.words_.n_words)
 
     def spread(self, image: Pixels, contributions: Array) -> NDArray[np.float64]:
         """Share contributions of words in cells out over the pixels where they occur."""
         grids = self.words_.words(image)
-        return spread_words(grids, image.shape, self.levels, self.words_.n_words, contributions)
+        return spread_words(grids, image.shape, self.cuts_, self.words_.n_words, contributions)
 
     @property
     def _n_features_out(self) -> int:
-        return (4**self.levels - 1) // 3 * self.words_.n_words
+        return sum(rows * columns for rows, columns in self.cuts_) * self.words_.n_words
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "words_")

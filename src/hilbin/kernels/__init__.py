@@ -13,9 +13,13 @@ from hilbin.kernels.hellinger import Hellinger
 from hilbin.kernels.intersection import Intersection
 from hilbin.kernels.jensen_shannon import JensenShannon
 from hilbin.kernels.linear import Linear, Polynomial
+from hilbin.kernels.permutations import flips, rotations90, shifts
 from hilbin.kernels.psd import is_psd, repair_psd
 from hilbin.kernels.radial import Gaussian, Laplace, PValue
+from hilbin.kernels.sets import MaxMatch, PyramidMatch, PyramidMatchMap, SumMatch
 from hilbin.kernels.symmetric_kl import SymmetricKL
+from hilbin.kernels.tangent import TangentDistance
+from hilbin.kernels.transforms import MatchDistance, TransformIntegration
 from hilbin.kernels.wrap import Normalized, Power, Scaled
 
 __all__ = [
@@ -31,20 +35,30 @@ __all__ = [
     "Kernel",
     "Laplace",
     "Linear",
+    "MatchDistance",
+    "MaxMatch",
     "Normalized",
     "NotPositiveDefiniteWarning",
     "PValue",
     "Polynomial",
     "Power",
     "Product",
+    "PyramidMatch",
+    "PyramidMatchMap",
     "Quantile",
     "Scaled",
     "StationaryKernel",
     "Sum",
+    "SumMatch",
     "SymmetricKL",
+    "TangentDistance",
+    "TransformIntegration",
     "check_kernel",
+    "flips",
     "geometric_profile",
     "is_psd",
     "kernel_alignment",
     "repair_psd",
+    "rotations90",
+    "shifts",
 ]

@@ -1,0 +1,184 @@
+"""Images brought to a standard form, and features that do not see some of what changes them.
+
+Lampert, *Kernel Methods in Computer Vision*, section 3.2. Normalisation undoes a change: brightness
+and contrast by stretching the values (3.1), place, size and direction by moments (3.2)-(3.4).
+Invariant features leave the change out: the magnitude of the Fourier transform does not see cyclic
+shifts, an average over turned images does not see turns, the gradient does not see brightness.
+"""
+
+from typing import Any
+
+import numpy as np
+from scipy import ndimage
+
+from hilbin.images._base import Array, ImageTransformer, Row
+from hilbin.images.read import Pixels, grey, resized
+
+REACH = 3.0  # standard deviations from the middle to the border of an image normalised by moments
+TRIANGLE = 1 / 6  # variance of the triangle that linear interpolation makes of a pixel
+SYMMETRIC = 1e-6  # skewness below which an axis has no direction
+
+
+def normalize_contrast(image: Any) -> Array:
+    """Stretch the values to the whole range, each channel by itself: (3.1).
+
+    Parameters
+    ----------
+    image : array of shape (height, width) or (height, width, channels)
+
+    Returns
+    -------
+    image : array of the same shape
+        0 to 255 for whole numbers (as uint8), 0 to 1 for others. A flat channel becomes 0.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hilbin.images import normalize_contrast
+    >>> normalize_contrast(np.array([[100, 110, 120]], np.uint8))
+    array([[  0, 128, 255]], dtype=uint8)
+    """
+    given = _checked(image)
+    values = given.astype(np.float64)
+    low = values.min(axis=(0, 1))
+    span = values.max(axis=(0, 1)) - low
+    stretched = (values - low) / np.where(span > 0, span, 1)
+    return _like(given, stretched * 255 if given.dtype.kind in "iub" else stretched)
+
+
+def normalize_moments(image: Any, size: int | None = None) -> Array:
+    """Shift, turn and scale an image so that its mass is centred, upright and round: (3.2)-(3.4).
+
+    The grey value is mass. In the result its mean is the middle, the mixed second moment is 0 and
+    the other two are equal, one standard deviation being a sixth of the side; what lies farther
+    than three of them from the middle is cut off. Of the two turns that do this, half a turn
+    apart, it is the one with a positive third moment along the first axis. How the image was
+    shifted, turned, enlarged or stretched is gone. Bright things on a dark background are meant;
+    take the negative of others. The turn is unreliable where the second moments are nearly alike
+    in all directions.
+
+    Parameters
+    ----------
+    image : array of shape (height, width) or (height, width, channels)
+        Of values >= 0.
+    size : int >= 1, optional
+        Side of the result; the longer side of the image by default.
+
+    Returns
+    -------
+    image : array of shape (size, size) or (size, size, channels)
+        uint8 for whole numbers, else float64. Black if the image is.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hilbin.images import normalize_moments
+    >>> image = np.zeros((40, 50))
+    >>> image[5:9, 10:30] = image[5:20, 10:14] = 1
+    >>> turned = np.rot90(image)
+    >>> bool(np.allclose(normalize_moments(image), normalize_moments(turned)))
+    True
+    """
+    given = _checked(image)
+    side = max(given.shape[:2]) if size is None else size
+    if not (isinstance(side, (int, np.integer)) and side >= 1):
+        raise ValueError(f"size must be a whole number >= 1, got {size!r}")
+    values = given.astype(np.float64).reshape(*given.shape[:2], -1)
+    if values.min() < 0:
+        raise ValueError(f"image has the negative value {values.min():g}: mass is >= 0")
+    centre, axes = _frame(values.mean(axis=2))
+    step = axes * (2 * REACH / side)
+    fine = max(1, int(np.ceil(np.abs(step).sum(axis=0).max())))  # samples per pixel and axis
+    middle = (side * fine - 1) / 2
+    step = step / fine
+    offset = centre - step @ np.full(2, middle)
+    planes = [
+        ndimage.affine_transform(
+            values[:, :, c], step, offset, (side * fine,) * 2, order=1, mode="grid-constant"
+        )
+        for c in range(values.shape[2])
+    ]
+    means = np.stack(planes, 2).reshape(side, fine, side, fine, -1).mean(axis=(1, 3))
+    return _like(given, means.reshape(side, side, *given.shape[2:]))
+
+
+def _frame(mass: Array) -> tuple[Array, Array]:
+    """Centre of mass, and the principal axes, a standard deviation long, as columns."""
+    total = mass.sum()
+    if total == 0:
+        return np.zeros(2), np.eye(2)
+    i, j = np.indices(mass.shape)
+    centre = np.array([(mass * i).sum(), (mass * j).sum()]) / total
+    i, j = i - centre[0], j - centre[1]
+    m_ii, m_jj, m_ij = ((mass * a * b).sum() / total for a, b in ((i, i), (j, j), (i, j)))
+    angle = np.arctan2(2 * m_ij, m_ii - m_jj) / 2
+    turn = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
+    half, root = (m_ii + m_jj) / 2 + TRIANGLE, np.hypot((m_ii - m_jj) / 2, m_ij)
+    axes = turn * np.sqrt([half + root, half - root])
+    skews = [(mass * ((v[0] * i + v[1] * j) / (v @ v)) ** 3).sum() / total for v in axes.T]
+    skew = skews[0] if abs(skews[0]) > SYMMETRIC else skews[1]
+    return centre, -axes if skew < 0 else axes
+
+
+def _checked(image: Any) -> Array:
+    values = np.asarray(image)
+    if values.ndim not in (2, 3) or not values.size or values.dtype.kind not in "iufb":
+        raise ValueError(
+            "image must be a numeric array of shape (height, width[, channels]), "
+            f"got {values.dtype} of {values.shape}"
+        )
+    if not np.isfinite(values).all():
+        raise ValueError("image has values that are not finite")
+    return values
+
+
+def _like(given: Array, values: Array) -> Array:
+    if given.dtype.kind in "iub":
+        return np.clip(np.rint(values), 0, 255).astype(np.uint8)
+    return values
+
+
+class FourierMagnitude(ImageTransformer):
+    """Magnitude of the two-dimensional Fourier transform, which does not see cyclic shifts.
+
+    Images are brought to ``size`` by ``size`` pixels; the magnitudes of the non-redundant half of
+    the frequencies follow, divided by the number of pixels, so that the first one is the mean grey
+    value, white being 1. The phases, which hold the places of things, are lost.
+
+    Parameters
+    ----------
+    size : int >= 1, default=32
+        Side.
+    max_side : int, optional
+        Larger images are reduced so that the longer side is this long.
+    n_jobs : int, optional
+        Threads, as in joblib.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hilbin.images import FourierMagnitude
+    >>> image = np.random.default_rng(0).integers(0, 256, (16, 16), np.uint8)
+    >>> rows = FourierMagnitude(size=16).fit_transform([image, np.roll(image, (3, 5), (0, 1))])
+    >>> rows.shape, bool(np.allclose(rows[0], rows[1], atol=1e-6))
+    ((2, 144), True)
+    """
+
+    def __init__(self, size: int = 32, *, max_side: int | None = None, n_jobs: int | None = None):
+        self.size = size
+        self.max_side = max_side
+        self.n_jobs = n_jobs
+
+    def _check(self) -> None:
+        super()._check()
+        if not (isinstance(self.size, (int, np.integer)) and self.size >= 1):
+            raise ValueError(f"size must be a whole number >= 1, got {self.size!r}")
+
+    def describe(self, image: Pixels) -> Row:
+        """The magnitudes of one image."""
+        values = resized(grey(image), (self.size, self.size)) / 255
+        return (np.abs(np.fft.rfft2(values)) / values.size).ravel().astype(np.float32)
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.size * (self.size // 2 + 1)

@@ -1,0 +1,188 @@
+"""Feature maps and kernels as graphs, by the formulas of their modules."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from hilbin.kernels import (
+    Chi2,
+    Exponential,
+    Gaussian,
+    Hellinger,
+    HomogeneousKernel,
+    Intersection,
+    Linear,
+    Polynomial,
+)
+from hilbin.kernels.base import dense
+from hilbin.maps import NystroemMap
+from hilbin.maps._cells import PER_OCTAVE, Cells, Cubics
+from hilbin.maps._expand import RankOne, SeriesTerms
+from hilbin.maps._frequencies import structured_projection
+from hilbin.persist._container import Array
+from hilbin.persist._errors import UnsupportedModelError
+from hilbin.persist.onnx._graph import Graph
+
+TINY = np.finfo(np.float64).tiny
+
+
+def additive(graph: Graph, step: Any, x: str, where: str) -> str:
+    """The features of an ``AdditiveMap``."""
+    expansion = step._expansion
+    width = step.n_features_in_ * expansion.n_components
+    if isinstance(expansion, SeriesTerms):
+        return graph.flatten(_series(graph, expansion.k, graph.unsqueeze(x, 2)), width)
+    if isinstance(expansion, Cubics):
+        return graph.flatten(_cubics(graph, expansion, x), width)
+    assert isinstance(expansion, RankOne)
+    at_zero = float(expansion.kernel.profile(np.zeros(1))[0])
+    weight = _power(graph, x, _degree(expansion.kernel, where) / 2)
+    return graph.op("Mul", weight, math.sqrt(at_zero))
+
+
+def _series(graph: Graph, k: Array, x: str) -> str:
+    terms, before = [], None
+    for parameter in k:
+        above = graph.op("Add", x, float(parameter))
+        term = graph.op("Mul", graph.op("Div", x, above), 2 * math.sqrt(parameter))
+        terms.append(term if before is None else graph.op("Mul", term, before))
+        factor = graph.op("Div", graph.op("Sub", x, float(parameter)), above)
+        before = factor if before is None else graph.op("Mul", before, factor)
+    return graph.op("Concat", *terms, axis=2)
+
+
+def _cubics(graph: Graph, expansion: Cubics, x: str) -> str:
+    cells = expansion.cells
+    cell = cell_of(graph, cells, x)
+    start, width = (graph.op("Gather", part, cell) for part in (cells.start, cells.width))
+    t = graph.op("Clip", graph.op("Div", graph.op("Sub", x, start), width), 0.0, 1.0)
+    return polynomials(graph, expansion.coefficients, cell, t)
+
+
+def polynomials(graph: Graph, coefficients: Array, cell: str, t: str) -> str:
+    """Cubics in ``t`` with coefficients cells x powers x functions, along a third axis."""
+    powers, t = coefficients.transpose(1, 0, 2), graph.unsqueeze(t, 2)
+    value = graph.op("Gather", powers[3], cell)
+    for power in (2, 1, 0):
+        lower = graph.op("Gather", powers[power], cell)
+        value = graph.op("Add", graph.op("Mul", value, t), lower)
+    return value
+
+
+def cell_of(graph: Graph, cells: Cells, x: str) -> str:
+    """The cell of every value; a rounded logarithm leads to the same cell."""
+    last = float(cells.start.size - 1)
+    if not cells.by_bits:
+        steps = graph.op("Div", graph.op("Sub", x, float(cells.start[0])), float(cells.width[0]))
+        return graph.cast(graph.op("Clip", graph.op("Floor", steps), 0.0, last), np.int64)
+    first = float(cells.start[1])
+    inside = graph.op("Max", x, first)
+    octave = graph.op("Floor", graph.op("Div", graph.op("Log", inside), math.log(2)))
+    beyond = graph.op("Sub", graph.op("Div", inside, graph.op("Pow", 2.0, octave)), 1.0)
+    within = graph.op("Floor", graph.op("Mul", beyond, float(PER_OCTAVE)))
+    whole = graph.op("Mul", graph.op("Sub", octave, math.log2(first)), float(PER_OCTAVE))
+    cell = graph.op("Add", graph.op("Add", whole, within), 1.0)
+    cell = graph.op("Where", graph.op("Less", x, first), 0.0, cell)
+    return graph.cast(graph.op("Clip", cell, 0.0, last), np.int64)
+
+
+def fourier(
+    graph: Graph, step: Any, x: str, where: str, transformed: Callable[[Graph, Any, str, str], str]
+) -> str:
+    """The features of a ``FourierMap``; ``transformed`` exports the map inside."""
+    mapped, stretch = x, None
+    if step.map_ is not None:
+        mapped = transformed(graph, step.map_, x, f"{where}.map_")
+        norms = graph.sum(graph.op("Mul", mapped, mapped), 1, keepdims=True)
+        exact = _diagonal(graph, step.kernel_.kernel, x, f"{where}.kernel_")
+        ratio = graph.op("Div", exact, graph.op("Max", norms, TINY))
+        stretch = graph.op("Sqrt", graph.op("Where", graph.op("Greater", norms, 0.0), ratio, 1.0))
+    products = graph.op("MatMul", mapped, _frequencies(step).T)
+    if stretch is not None:
+        products = graph.op("Mul", products, stretch)
+    pairs = (step._n_features_out + 1) // 2
+    size = math.sqrt(1 / pairs)
+    if step._n_features_out % 2 == 0:
+        cosines, sines = (graph.op(wave, products) for wave in ("Cos", "Sin"))
+        return graph.op("Mul", graph.op("Concat", cosines, sines, axis=1), size)
+    # The last frequency has one feature, sqrt(2) cos(angle + phase).
+    shifts, sizes = np.zeros(pairs), np.full(pairs, size)
+    shifts[-1], sizes[-1] = step._phase, size * math.sqrt(2)
+    cosines = graph.op("Mul", graph.op("Cos", graph.op("Add", products, shifts)), sizes)
+    if pairs == 1:
+        return cosines
+    sines = graph.op("Mul", graph.op("Sin", products), size)
+    kept = graph.op("Gather", sines, np.arange(pairs - 1), axis=1)
+    return graph.op("Concat", cosines, kept, axis=1)
+
+
+def _frequencies(step: Any) -> Array:
+    if step.frequencies_ is not None:
+        return step.frequencies_
+    columns = (
+        step.n_features_in_
+        if step.map_ is None
+        else step.map_.transform(np.zeros((1, step.n_features_in_))).shape[1]
+    )
+    project = structured_projection(step.signs_, step.rows_, step._scale(), np.dtype(np.float64))
+    return project(np.eye(columns)).T
+
+
+def nystroem(graph: Graph, step: NystroemMap, x: str, where: str) -> str:
+    """The features of a ``NystroemMap``."""
+    Z = np.asarray(dense(step.landmarks_), np.float64)
+    values = _gram(graph, step.kernel_, x, Z, f"{where}.kernel_")
+    return graph.op("MatMul", values, step.projection_)
+
+
+def _gram(graph: Graph, kernel: Any, x: str, Z: Array, where: str) -> str:
+    """``k(x, z)`` for every row and landmark."""
+    kind = type(kernel)
+    if kind is Linear:
+        return graph.op("MatMul", x, Z.T)
+    if kind is Polynomial:
+        inner = graph.op("Add", graph.op("MatMul", x, Z.T), float(kernel.offset))
+        return graph.op("Pow", inner, float(kernel.degree))
+    if kind is Hellinger:
+        return graph.op("MatMul", graph.op("Sqrt", x), np.sqrt(Z).T)
+    rows = graph.unsqueeze(x, 1)
+    if kind is Gaussian:
+        apart = graph.op("Sub", rows, Z)
+        squares = graph.sum(graph.op("Mul", apart, apart), 2)
+        return graph.op("Exp", graph.op("Mul", squares, -float(kernel.gamma)))
+    if kind is Intersection:
+        return graph.sum(graph.op("Min", _power(graph, rows, kernel.beta), Z**kernel.beta), 2)
+    if kind is Chi2:
+        sums = graph.op("Max", graph.op("Add", rows, Z), TINY)
+        return graph.sum(graph.op("Div", graph.op("Mul", rows, 2 * Z), sums), 2)
+    if kind is not Exponential:
+        raise UnsupportedModelError(f"{where} is a {kind.__name__}, which is not exported to ONNX")
+    inner = _gram(graph, kernel.kernel, x, Z, f"{where}.kernel")
+    own = _diagonal(graph, kernel.kernel, x, f"{where}.kernel")
+    norms = graph.op("Add", own, kernel.kernel.diag(Z))
+    distance = graph.op("Sub", graph.op("Mul", norms, 0.5), inner)
+    return graph.op("Exp", graph.op("Mul", graph.op("Max", distance, 0.0), -float(kernel.gamma)))
+
+
+def _diagonal(graph: Graph, kernel: Any, x: str, where: str) -> str:
+    """``k(x, x)`` as a column."""
+    if type(kernel) is Linear:
+        return graph.sum(graph.op("Mul", x, x), 1, keepdims=True)
+    powers = _power(graph, x, _degree(kernel, where))
+    at_zero = float(kernel.profile(np.zeros(1))[0])
+    return graph.op("Mul", graph.sum(powers, 1, keepdims=True), at_zero)
+
+
+def _degree(kernel: Any, where: str) -> float:
+    homogeneous = isinstance(kernel, HomogeneousKernel)
+    if not homogeneous or type(kernel).weight is not HomogeneousKernel.weight:
+        raise UnsupportedModelError(f"{where} is {kernel!r}, whose norms are not exported to ONNX")
+    return float(kernel.degree)
+
+
+def _power(graph: Graph, x: str, power: float) -> str:
+    if power == 1:
+        return x
+    return graph.op("Sqrt", x) if power == 0.5 else graph.op("Pow", x, float(power))

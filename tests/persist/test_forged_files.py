@@ -1,0 +1,364 @@
+"""Files that were made to do harm: their checksums are right, what they say is not."""
+
+import hashlib
+import json
+import os
+import pickle
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.exceptions import InconsistentVersionWarning
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
+
+from hilbin.estimators import HistogramBinner, IntersectionSVC
+from hilbin.kernels import Chi2
+from hilbin.maps import AdditiveMap
+from hilbin.persist import (
+    ModelFileError,
+    _container,
+    info,
+    load,
+    save,
+)
+
+START = _container.START
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "model.hilbin"
+
+
+def model():
+    return make_pipeline(StandardScaler(), HistogramBinner(4, negative="shift")).fit(
+        np.arange(12.0).reshape(4, 3)
+    )
+
+
+def unpacked(path):
+    """The header of a file, and what follows it."""
+    content = path.read_bytes()
+    length = int.from_bytes(content[16:24], "little")
+    return json.loads(content[START : START + length]), content[START + length :]
+
+
+def pack(path, header, data=b"", *, version=_container.VERSION, arrays_digest=True):
+    """A file whose checksums are right, whatever it says."""
+    if arrays_digest:
+        header = {**header, "data": [len(data), hashlib.sha256(data).hexdigest()]}
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 64)
+    total = START + len(text) + len(data)
+    preamble = _container.PREAMBLE.pack(_container.MAGIC, version, 0, len(text), total)
+    path.write_bytes(preamble + hashlib.sha256(preamble + text).digest() + text + data)
+
+
+def forged(path, nodes, model=None, arrays=(), data=b""):
+    header = {"class": "x", "versions": {"scikit-learn": "1.9"}, "metadata": {}}
+    model = [len(nodes) - 1] if model is None else model
+    pack(path, {**header, "nodes": nodes, "model": model, "arrays": list(arrays)}, data)
+
+
+def refused(path, match):
+    with pytest.raises(ModelFileError, match=match) as caught:
+        load(path)
+    assert str(path) in str(caught.value)
+
+
+def test_a_newer_format(path):
+    pack(path, {"anything": 1}, version=7)
+    refused(path, "format 7.*newer hilbin")
+    with pytest.raises(ModelFileError, match="format 7"):
+        info(path)
+
+
+class Bomb:
+    """Makes a folder when it is unpickled."""
+
+    def __init__(self, folder):
+        self.folder = str(folder)
+
+    def __reduce__(self):
+        return os.mkdir, (self.folder,)
+
+
+def test_a_pickle_inside_is_not_run(path, tmp_path):
+    bomb = pickle.dumps(Bomb(tmp_path / "ran"))
+    path.write_bytes(bomb)
+    refused(path, "is a pickle")
+    forged(path, [["bytes", bomb.hex()]])
+    assert load(path) == bomb  # bytes are bytes
+    data = bomb + bytes(-len(bomb) % 64)
+    for dtype in ("|O", "|O8", "O", "<V8", "|V16", "f8, O", "<M8[ns]", "|T16", "|u1, |u1"):
+        forged(path, [["array", 0]], arrays=[[dtype, [len(data) // 8], "C"]], data=data)
+        refused(path, "malformed")
+    assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "os.system",
+        "posix.system",
+        "builtins.eval",
+        "builtins.object",
+        "subprocess.Popen",
+        "hilbin.persist.load",
+        "hilbin.estimators.os.system",
+        "hilbin.estimators.linear_gain",
+        "hilbin.estimators.importlib",
+        "hilbin.kernels.NotPositiveDefiniteWarning",
+        "sklearn.svm.os",
+        "sklearn.pipeline.make_pipeline",
+        "sklearn.ensemble.RandomForestClassifier",
+        "user.Mine",
+        "",
+        "..",
+        None,
+        7,
+    ],
+)
+def test_other_classes_are_refused_by_name(path, name):
+    forged(path, [["object", name, ["args", "echo"]]])
+    refused(path, "names the class")
+    if name:
+        refused(path, str(name))
+
+
+def test_nothing_is_imported_for_a_file(path):
+    forged(path, [["object", "antigravity.Something"], ["object", "this.Zen"]])
+    code = f"""
+import sys
+from hilbin.persist import ModelFileError, load
+before = set(sys.modules)
+try:
+    load({str(path)!r})
+except ModelFileError:
+    print(sorted(set(sys.modules) - before))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize(
+    "nodes",
+    [
+        [["call", "os.system", "echo"]],
+        [["list", [0]]],
+        [["list", [1]], ["list", [0]]],
+        [["list", [-1]]],
+        [["list", [True]]],
+        [["list", [0, 0]]],
+        [["list", {"a": 1}]],
+        [["dict", [[0], 1]]],
+        [["list"], ["dict", [[0], 1]]],
+        [["array", 0]],
+        [["array", "x"]],
+        [["float", "1e5"]],
+        [["int", "9**9**9"]],
+        [["int", "0x" + "f" * 8 + "q"]],
+        [["bytes", "xyz"]],
+        [["scalar", "<f8", "00"]],
+        [["scalar", "|O", "00" * 8]],
+        [["dtype", "O"]],
+        [["dtype", "<f8,<f8"]],
+        [["objects", [2], 1]],
+        [["list"], ["objects", [1], [0]]],
+        [["sparse", "csr_array", [1, 1], 1, 2, 3]],
+        [["sparse", "eval", [1, 1], 1, 2, 3]],
+        [["operator", 1]],
+        [["random state", 1, 2, 3, 4.0]],
+        [["slice", 1]],
+        [["object"]],
+        [["object", "hilbin.kernels.Chi2", [1, 2]]],
+        [["object", "hilbin.kernels.Chi2", ["a"]]],
+        [[]],
+        [7],
+        7,
+        {"a": 1},
+        None,
+    ],
+    ids=repr,
+)
+def test_malformed_nodes(path, nodes):
+    header = {"class": "x", "versions": {"scikit-learn": "1.9"}, "metadata": {}, "arrays": []}
+    pack(path, {**header, "nodes": nodes, "model": [0]})
+    refused(path, "malformed")
+
+
+def test_deep_tuples_do_not_end_the_process(path):
+    """To hash them would overflow the stack."""
+    deep = [["tuple"], *(["tuple", [i]] for i in range(200_000))]
+    forged(path, [*deep, ["set", [len(deep) - 1]]])
+    refused(path, "nested too deeply")
+
+
+@pytest.mark.parametrize("missing", ["versions", "nodes", "model", "arrays"])
+def test_missing_parts(path, missing):
+    header = {"class": "x", "versions": {"scikit-learn": "1"}, "metadata": {}, "arrays": []}
+    header |= {"nodes": [], "model": 1}
+    pack(path, header)
+    assert load(path) == 1
+    del header[missing]
+    pack(path, header)
+    refused(path, "malformed")
+
+
+def test_headers_that_are_no_header(path):
+    pack(path, {})
+    with pytest.raises(ModelFileError, match="malformed"):
+        info(path)
+    for text in (b"[]", b"{", b'{"a": NaN}', b"[" * 100_000, b"\xff"):
+        text += b" " * (-len(text) % 64)
+        given = (_container.MAGIC, _container.VERSION, 0, len(text), START + len(text))
+        preamble = _container.PREAMBLE.pack(*given)
+        path.write_bytes(preamble + hashlib.sha256(preamble + text).digest() + text)
+        refused(path, "malformed")
+
+
+@pytest.mark.parametrize(
+    "described",
+    [
+        ["<f8", [2**40], "C"],
+        ["<f8", [2**62, 2**62], "C"],
+        ["<U999999999", [2], "C"],
+        ["<f8", [-1], "C"],
+        ["<f8", [1.5], "C"],
+        ["<f8", "x", "C"],
+        ["<f8", [True], "C"],
+        ["<f8", [1], "A"],
+        ["<f8", [1] * 70, "C"],
+        ["<f8", [0, 2**62], "C"],
+        [8, [1], "C"],
+        ["<f8"],
+    ],
+    ids=repr,
+)
+def test_absurd_arrays_take_no_memory(path, described):
+    forged(path, [["array", 0]], arrays=[described], data=bytes(64))
+    refused(path, "malformed")
+
+
+def test_absurd_lengths_take_no_memory(path):
+    save(model(), path)
+    content = bytearray(path.read_bytes())
+    content[16:24] = (2**63).to_bytes(8, "little")
+    path.write_bytes(content)
+    refused(path, "corrupted")
+
+
+def test_values_that_are_none_of_their_dtype(path):
+    forged(path, [["array", 0]], arrays=[["|b1", [64], "C"]], data=bytes([2] * 64))
+    refused(path, "truth value")
+    forged(path, [["array", 0]], arrays=[["<U1", [16], "C"]], data=bytes([255] * 64))
+    refused(path, "character")
+
+
+def test_sparse_matrices_are_checked(path):
+    save(sp.csr_array(np.eye(3)), path)
+    header, data = unpacked(path)
+    broken = bytearray(data)
+    indices = data.index(np.arange(3, dtype=np.int32).tobytes())
+    broken[indices : indices + 4] = (99).to_bytes(4, "little")
+    pack(path, header, bytes(broken))
+    refused(path, "malformed")
+
+
+def rewritten(path, change):
+    """The file with its header changed, and its checksums right."""
+    header, data = unpacked(path)
+    change(header)
+    pack(path, header, data)
+
+
+def attributes(header, name):
+    """The attributes of the first object of a class."""
+    return next(n for n in header["nodes"] if n[:2] == ["object", name])[2:]
+
+
+@pytest.mark.parametrize("n_bins", [4, None])
+def test_forged_tables_are_refused(path, n_bins):
+    """The core would read beyond them."""
+    X = np.random.default_rng(0).uniform(size=(300, 3))
+    fitted = IntersectionSVC(n_bins=n_bins, strategy="quantile").fit(X, X[:, 0] > 0.5)
+    original = vars(fitted._tables).copy(), vars(fitted.binner_).copy()
+    forgeries = [(0, "offsets", fitted._tables.offsets + 1000)]
+    forgeries += [(0, "offsets", fitted._tables.offsets[::-1].copy())]
+    forgeries += [(0, "offsets", fitted._tables.offsets[:-1])]
+    forgeries += [(0, "offsets", fitted._tables.offsets.astype(np.float64))]
+    forgeries += [(0, "table", fitted._tables.table[:-1])]
+    forgeries += [(0, "binner", None)]
+    forgeries += [(1, "low_", np.zeros(2)), (1, "_scale", "x")]
+    if n_bins is None:
+        forgeries += [(0, "levels", np.zeros(1)), (0, "levels", None)]
+    else:
+        forgeries += [(1, "last_", np.array([4, 4, 70])), (1, "last_", np.array([4, 4, -1]))]
+        forgeries += [(1, "_offsets", fitted.binner_._offsets + 1), (1, "_edges", np.zeros(1))]
+    for which, name, value in forgeries:
+        target = (fitted._tables, fitted.binner_)[which]
+        setattr(target, name, value)
+        save(fitted, path)
+        refused(path, "malformed")
+        fitted._tables.__dict__.update(original[0])
+        fitted.binner_.__dict__.update(original[1])
+    fitted.n_features_in_ = 4
+    save(fitted, path)
+    refused(path, "malformed")
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "precomputed", Chi2()], ids=str)
+def test_forged_support_vectors_are_refused(path, kernel):
+    X = np.random.default_rng(0).uniform(size=(20, 20))
+    fitted = SVC(kernel=kernel).fit(X @ X.T, np.arange(20) % 3)
+    save(fitted, path)
+    load(path)
+    forgeries = {
+        "support_": fitted.support_[:-1],
+        "_n_support": fitted._n_support + 1,
+        "_dual_coef_": fitted._dual_coef_[:1],
+        "_intercept_": fitted._intercept_[:1],
+        "_probA": np.zeros(1),
+    }
+    if kernel == "rbf":
+        forgeries |= {"support_vectors_": np.zeros((0, 0)), "n_features_in_": 21}
+    else:
+        forgeries |= {"shape_fit_": (2, 20)}
+    for name, value in forgeries.items():
+        original = getattr(fitted, name)
+        setattr(fitted, name, value)
+        save(fitted, path)
+        refused(path, "malformed")
+        setattr(fitted, name, original)
+
+
+def test_forged_random_states_are_refused(path):
+    save(np.random.RandomState(0), path)
+    rewritten(path, lambda header: header["nodes"][-1].__setitem__(2, 10**6))
+    refused(path, "random state")
+
+
+def test_a_cache_in_a_file_is_not_used(path):
+    fitted = AdditiveMap(Chi2(), 2, method="eigen").fit([[0.1, 0.9], [0.5, 0.2]])
+    save(fitted, path)
+
+    def add_cache(header):
+        place = next(i for i, n in enumerate(header["nodes"]) if n[1:2] == ["hilbin.maps.Cubics"])
+        header["nodes"][place].append(["_arguments", "forged"])
+
+    rewritten(path, add_cache)
+    assert load(path)._expansion._arguments == {}
+
+
+def test_another_version_of_sklearn_warns(path):
+    save(model(), path)
+    rewritten(path, lambda header: header["versions"].update({"scikit-learn": "0.1"}))
+    with pytest.warns(InconsistentVersionWarning, match="version 0.1"):
+        load(path)
+    save(Chi2(), path)
+    rewritten(path, lambda header: header["versions"].update({"scikit-learn": "0.1"}))
+    assert load(path) == Chi2()  # nothing of scikit-learn in it

@@ -1,0 +1,309 @@
+"""Exported graphs, run by onnxruntime, say what the models say."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.decomposition import PCA, TruncatedSVD
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression, Ridge, RidgeClassifier, SGDClassifier
+from sklearn.pipeline import FeatureUnion, make_pipeline
+from sklearn.preprocessing import (
+    FunctionTransformer,
+    MaxAbsScaler,
+    MinMaxScaler,
+    Normalizer,
+    StandardScaler,
+)
+from sklearn.svm import SVC, LinearSVC, LinearSVR
+
+from hilbin.estimators import HistogramBinner, IntersectionSVC, IntersectionSVR
+from hilbin.kernels import (
+    GCS,
+    Chi2,
+    Exponential,
+    Gaussian,
+    Hellinger,
+    Intersection,
+    JensenShannon,
+    Laplace,
+    Linear,
+    Polynomial,
+)
+from hilbin.maps import AdditiveMap, FourierMap, NystroemMap, SparseMap, SparseProjectionMap
+from hilbin.persist import UnsupportedModelError, to_onnx
+
+onnx = pytest.importorskip("onnx")
+runtime = pytest.importorskip("onnxruntime")
+
+
+def run(path, X):
+    """The outputs of a graph by name."""
+    session = runtime.InferenceSession(path, providers=["CPUExecutionProvider"])
+    values = session.run(None, {"X": np.ascontiguousarray(X, np.float64)})
+    return {o.name: v for o, v in zip(session.get_outputs(), values, strict=True)}
+
+
+def assert_close(found, expected):
+    assert found.shape == expected.shape
+    assert found.dtype == np.float64
+    scale = np.abs(expected).max()
+    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9 * scale)
+
+
+def check_export(model, X, path):
+    to_onnx(model, path)
+    found = run(path, X)
+    if hasattr(model, "classes_"):
+        assert set(found) == {"label", "scores"}
+        assert_close(found["scores"], model.decision_function(X))
+        np.testing.assert_array_equal(found["label"], model.predict(X))
+    elif hasattr(model, "predict"):
+        assert set(found) == {"value"}
+        assert_close(found["value"], model.predict(X))
+    else:
+        assert set(found) == {"features"}
+        expected = model.transform(X)
+        expected = expected.toarray() if hasattr(expected, "toarray") else expected
+        assert_close(found["features"], np.asarray(expected, np.float64))
+
+
+@pytest.fixture
+def rows():
+    """Rows to train on, and others that have zeros, and values beyond the training range."""
+    rng = np.random.default_rng(0)
+    train, test = rng.gamma(0.4, size=(90, 12)), rng.gamma(0.4, size=(60, 12))
+    test[rng.uniform(size=test.shape) < 0.2] = 0
+    test[0], test[1] = 1e6, 1e-9
+    return train, test
+
+
+LABELS = {
+    "three": np.arange(90) % 3,
+    "two": np.arange(90) % 2 == 0,
+    "names": np.array(["ape", "bee", "löwe"])[np.arange(90) % 3],
+    "objects": np.array(["ape", "bee"], object)[np.arange(90) % 2],
+    "floats": (np.arange(90) % 3).astype(float),
+}
+
+
+@pytest.mark.parametrize("labels", LABELS)
+@pytest.mark.parametrize(
+    "model",
+    [
+        IntersectionSVC(),
+        IntersectionSVC(n_bins=3, solver="tables"),
+        IntersectionSVC(n_bins=None),
+        IntersectionSVC(strategy="sqrt", scope="all"),
+        IntersectionSVC(strategy="quantile", n_bins=9),
+        IntersectionSVC(multi_class="crammer_singer"),
+        make_pipeline(AdditiveMap(Chi2()), LinearSVC()),
+        make_pipeline(StandardScaler(), LogisticRegression()),
+    ],
+    ids=lambda m: repr(m)[:70].replace("\n", ""),
+)
+def test_classifiers(model, labels, rows, tmp_path):
+    train, test = rows
+    check_export(model.fit(train, LABELS[labels]), test, tmp_path / "model.onnx")
+
+
+def test_values_below_the_range(tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(90, 5))
+    for n_bins in (20, None):
+        model = IntersectionSVC(n_bins=n_bins).fit(X, X[:, 0] > 0)
+        check_export(model, 3 * rng.normal(size=(90, 5)), tmp_path / "model.onnx")
+
+
+@pytest.mark.parametrize("strategy", ["uniform", "sqrt", "quantile"])
+def test_no_value_falls_into_another_bin(strategy, tmp_path):
+    """Values at, just below and just above every edge of every bin."""
+    X = np.random.default_rng(0).gamma(0.5, size=(500, 4))
+    binner = HistogramBinner(strategy=strategy, quantile=1.0).fit(X)
+    edges = [binner.boundaries(j) for j in range(4)]
+    most = max(e.size for e in edges)
+    at = np.column_stack([np.resize(e, most) for e in edges])
+    near = np.concatenate([at, np.nextafter(at, -1).clip(0), np.nextafter(at, np.inf)])
+    to_onnx(binner, tmp_path / "binner.onnx")
+    found = run(tmp_path / "binner.onnx", near)["features"]
+    np.testing.assert_array_equal(found, binner.transform(near))
+
+
+def test_counts(tmp_path):
+    X = np.random.default_rng(0).poisson(3, (80, 6))
+    model = IntersectionSVC().fit(X, X[:, 0] > 2)
+    assert model.binner_.integers_
+    check_export(model, X, tmp_path / "model.onnx")
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        IntersectionSVR(),
+        IntersectionSVR(n_bins=None),
+        Ridge(),
+        LinearSVR(),
+        make_pipeline(MaxAbsScaler(), SparseMap(Chi2()), Ridge()),
+    ],
+    ids=lambda m: repr(m)[:40].replace("\n", ""),
+)
+def test_regressors(model, rows, tmp_path):
+    train, test = rows
+    check_export(model.fit(train, train[:, 0] - train[:, 1]), test, tmp_path / "model.onnx")
+
+
+def test_several_targets(rows, tmp_path):
+    train, test = rows
+    check_export(Ridge().fit(train, train[:, :2]), test, tmp_path / "model.onnx")
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        AdditiveMap(Chi2()),
+        AdditiveMap(Chi2(), 12),
+        AdditiveMap(Chi2(), method="eigen"),
+        AdditiveMap(Intersection()),
+        AdditiveMap(Intersection(beta=0.5)),
+        AdditiveMap(JensenShannon()),
+        AdditiveMap(Hellinger()),
+        FourierMap(Gaussian(gamma=0.1), 64),
+        FourierMap(Gaussian(), 1),
+        FourierMap(Exponential(Chi2(), gamma="median"), 63),
+        FourierMap(Exponential(Intersection()), 64, kind="structured"),
+        FourierMap(Exponential(Intersection()), 8, map=SparseMap(Intersection(), orthonormal=True)),
+        NystroemMap(Chi2(), 20),
+        NystroemMap(Linear(), 5),
+        NystroemMap(Polynomial(degree=2), 9),
+        NystroemMap(Hellinger(), 5),
+        NystroemMap(Intersection(beta=0.5), 20),
+        NystroemMap(Gaussian(gamma=0.1), 20),
+        NystroemMap(Exponential(Chi2(), gamma="median"), 20),
+        NystroemMap(Exponential(Linear(), gamma=0.1), 20),
+        SparseMap(Chi2()),
+        SparseMap(JensenShannon(), orthonormal=True),
+        SparseMap(Intersection(), spacing=[0.25, 0.26, 0.5, 1.0, 2.3]),
+        HistogramBinner(),
+        HistogramBinner(n_bins=None),
+        StandardScaler(),
+        StandardScaler(with_mean=False, with_std=False),
+        MinMaxScaler((-1, 2), clip=True),
+        MaxAbsScaler(),
+        Normalizer("l1"),
+        Normalizer("l2"),
+        Normalizer("max"),
+        PCA(3),
+        PCA(3, whiten=True),
+        TruncatedSVD(3),
+        FeatureUnion(
+            [("a", PCA(2)), ("b", AdditiveMap(Chi2())), ("c", "drop"), ("d", "passthrough")],
+            transformer_weights={"a": 2.0},
+        ),
+        make_pipeline("passthrough", MaxAbsScaler(), make_pipeline(AdditiveMap(Chi2()))),
+    ],
+    ids=lambda m: repr(m)[:70].replace("\n", ""),
+)
+def test_transformers(step, rows, tmp_path):
+    train, test = rows
+    if hasattr(step, "random_state"):
+        step.set_params(random_state=0)
+    test = test[1:]  # polynomials of 1e6 are no test of anything else
+    check_export(step.fit(train), test, tmp_path / "step.onnx")
+
+
+@pytest.mark.parametrize("last", [RidgeClassifier(), SGDClassifier(random_state=0)], ids=repr)
+def test_kernel_pipelines(last, rows, tmp_path):
+    train, test = rows
+    model = make_pipeline(
+        Normalizer("l1"), FourierMap(Exponential(Chi2()), 128, random_state=0), last
+    )
+    check_export(model.fit(train, LABELS["names"]), test, tmp_path / "model.onnx")
+
+
+def test_models_fitted_in_single_precision(rows, tmp_path):
+    train, test = (X.astype(np.float32) for X in rows)
+    for model in (IntersectionSVC(), make_pipeline(FourierMap(Gaussian(), 8), LinearSVC())):
+        model.fit(train, LABELS["three"])
+        check_export(model, test.astype(np.float64), tmp_path / "model.onnx")
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(1, 4), st.integers(2, 40))
+def test_cubics_find_their_cells(tmp_path_factory, seed, d, n):
+    """Powers of two and their neighbours, where a rounded logarithm may err."""
+    rng = np.random.default_rng(seed)
+    X = 2.0 ** rng.integers(-9, 9, (n, d)) * rng.choice([1, 1 + 2**-52, 1 - 2**-53, 1.3], (n, d))
+    step = AdditiveMap(Intersection(), 2, method="nystroem", domain=(2.0**-9, 2.0**9)).fit(X)
+    check_export(step, X, tmp_path_factory.getbasetemp() / f"cubics-{n}.onnx")
+
+
+def test_the_same_model_gives_the_same_bytes(rows, tmp_path):
+    model = IntersectionSVC().fit(rows[0], LABELS["three"])
+    to_onnx(model, tmp_path / "a.onnx")
+    to_onnx(model, tmp_path / "b.onnx")
+    assert (tmp_path / "a.onnx").read_bytes() == (tmp_path / "b.onnx").read_bytes()
+    onnx.checker.check_model(onnx.load(tmp_path / "a.onnx"), full_check=True)
+
+
+@pytest.mark.parametrize(
+    ("model", "match"),
+    [
+        (SVC(), "model is a SVC"),
+        (SparseProjectionMap(Chi2(), 5), "model is a SparseProjectionMap"),
+        (NystroemMap(Laplace(), 5), r"model\.kernel_ is a Laplace"),
+        (NystroemMap(Exponential(GCS(1.0)), 5), r"model\.kernel_\.kernel is a GCS"),
+        (
+            make_pipeline(FunctionTransformer(np.sqrt), LinearSVC()),
+            r"model\.steps\['functiontransformer'\] is a FunctionTransformer",
+        ),
+        (
+            make_pipeline(make_pipeline(FunctionTransformer(np.sqrt)), LinearSVC()),
+            r"model\.steps\['pipeline'\]\.steps\['functiontransformer'\]",
+        ),
+    ],
+    ids=lambda m: repr(m)[:50].replace("\n", ""),
+)
+def test_what_cannot_be_exported_is_named(model, match, rows, tmp_path):
+    model.fit(rows[0], LABELS["three"])
+    with pytest.raises(UnsupportedModelError, match=match):
+        to_onnx(model, tmp_path / "model.onnx")
+    assert not (tmp_path / "model.onnx").exists()
+
+
+def test_several_labels_per_row_are_refused(rows, tmp_path):
+    model = RidgeClassifier().fit(rows[0], np.eye(3, dtype=int)[LABELS["three"]])
+    with pytest.raises(UnsupportedModelError, match="several labels per row"):
+        to_onnx(model, tmp_path / "model.onnx")
+
+
+def test_models_too_large_for_onnx_are_refused(rows, tmp_path, monkeypatch):
+    from hilbin.persist.onnx import _graph
+
+    model = IntersectionSVC().fit(rows[0], LABELS["three"])
+    monkeypatch.setattr(_graph, "MOST_BYTES", 1000)
+    with pytest.raises(UnsupportedModelError, match="2 GiB"):
+        to_onnx(model, tmp_path / "model.onnx")
+    assert not (tmp_path / "model.onnx").exists()
+
+
+def test_unfitted_models_are_refused(tmp_path):
+    with pytest.raises(NotFittedError):
+        to_onnx(IntersectionSVC(), tmp_path / "model.onnx")
+
+
+def test_onnx_is_imported_only_to_export():
+    code = """
+import sys
+import hilbin.persist
+assert not {"onnx", "onnxruntime"} & {*sys.modules}
+sys.modules["onnx"] = None
+from hilbin.estimators import HistogramBinner
+try:
+    hilbin.persist.to_onnx(HistogramBinner().fit([[1.0], [2.0]]), "unused.onnx")
+except ImportError as error:
+    print(error)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == 'to_onnx needs onnx: pip install "hilbin[onnx]"'

@@ -1,0 +1,344 @@
+"""What is saved comes back as it was: every public estimator, map and kernel, and pipelines."""
+
+import importlib
+import warnings
+from dataclasses import is_dataclass
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from catalogue import KERNELS
+from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.compose import ColumnTransformer
+from sklearn.decomposition import PCA, TruncatedSVD
+from sklearn.feature_extraction.text import TfidfTransformer
+from sklearn.linear_model import (
+    LogisticRegression,
+    Ridge,
+    RidgeClassifier,
+    RidgeClassifierCV,
+    SGDClassifier,
+)
+from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
+from sklearn.preprocessing import (
+    FunctionTransformer,
+    LabelBinarizer,
+    LabelEncoder,
+    MaxAbsScaler,
+    MinMaxScaler,
+    Normalizer,
+    OneHotEncoder,
+    QuantileTransformer,
+    StandardScaler,
+)
+from sklearn.svm import SVC, SVR, LinearSVC, LinearSVR
+
+from hilbin.estimators import HistogramBinner, IntersectionSVC, IntersectionSVR
+from hilbin.kernels import (
+    Chi2,
+    Exponential,
+    Gaussian,
+    Hellinger,
+    Intersection,
+    JensenShannon,
+    Laplace,
+    Quantile,
+)
+from hilbin.maps import (
+    AdditiveMap,
+    FourierMap,
+    KernelMap,
+    NystroemMap,
+    SparseMap,
+    SparseProjectionMap,
+)
+from hilbin.persist import info, load, save
+
+ROOMS = ("hilbin.estimators", "hilbin.maps")
+VARIANTS = [
+    HistogramBinner(n_bins=None),
+    HistogramBinner(strategy="quantile"),
+    HistogramBinner(strategy="sqrt", scope="all"),
+    IntersectionSVC(n_bins=None),
+    IntersectionSVC(strategy="quantile", warm_start=True),
+    IntersectionSVC(multi_class="crammer_singer", n_bins=3, solver="tables"),
+    IntersectionSVR(n_bins=None, bias=0.5),
+    AdditiveMap(Intersection(beta=0.5)),
+    AdditiveMap(Hellinger()),
+    AdditiveMap(JensenShannon(), method="eigen"),
+    AdditiveMap(Chi2(), parameters=np.array([0.1, 0.5])),
+    FourierMap(Exponential(Chi2(), gamma="median"), 64, random_state=0),
+    FourierMap(Gaussian(), 31, kind="structured", random_state=0),
+    FourierMap(Exponential(Intersection()), 16, map=SparseMap(Intersection(), orthonormal=True)),
+    NystroemMap(Exponential(Chi2(), gamma=Quantile(0.3)), 20, random_state=0),
+    NystroemMap(Laplace(), landmarks=sp.csr_array(np.eye(33)[:9])),
+    SparseMap(Chi2(), orthonormal=True),
+    SparseMap(Intersection(), spacing=[0.01, 0.1, 0.5]),
+    SparseProjectionMap(Chi2(), 20, selection="pursuit", orthonormal=True, random_state=0),
+]
+
+
+def public_estimators():
+    """One of every public class that can be fitted, its kernel given where it needs one."""
+    for room in ROOMS:
+        module = importlib.import_module(room)
+        for name in module.__all__:
+            cls = getattr(module, name)
+            if isinstance(cls, type) and issubclass(cls, BaseEstimator) and cls is not KernelMap:
+                try:
+                    yield cls()
+                except TypeError:
+                    kernel = Exponential(Chi2()) if name == "FourierMap" else Chi2()
+                    yield cls(kernel)
+
+
+def fitted(model, X, y):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return model.fit(X, y)
+
+
+def answers(model, X):
+    """Everything a model says about rows, which are no more those it was fitted to."""
+    X = X.copy()
+    names = ("transform", "predict", "decision_function", "predict_proba", "explain")
+    said = [getattr(model, name)(X) for name in names if hasattr(model, name)]
+    assert said
+    return [a.toarray() if sp.issparse(a) else np.asarray(a) for a in said]
+
+
+def assert_same_answers(one, other, X):
+    for a, b in zip(answers(one, X), answers(other, X), strict=True):
+        assert a.dtype == b.dtype
+        np.testing.assert_array_equal(a, b)
+
+
+def again(model, path, **given):
+    save(model, path, **given)
+    return load(path, **given)
+
+
+@pytest.fixture
+def labels():
+    return np.array(["ape", "bee", "cat"])[np.random.default_rng(1).integers(0, 3, 70)]
+
+
+def check_estimator_survives(model, X, y, path):
+    model = fitted(model, X, y)
+    loaded = again(model, path)
+    assert type(loaded) is type(model)
+    assert_same_answers(model, loaded, X)
+    assert_same_answers(model, loaded, X.astype(np.float32))
+    first = path.read_bytes()
+    save(model, path)  # after it has been used, and filled its caches
+    assert path.read_bytes() == first
+    save(loaded, path)
+    assert path.read_bytes() == first
+    assert repr(clone(loaded)) == repr(clone(model))
+    assert set(loaded.get_params()) == set(model.get_params())
+    fitted(loaded, X, y)
+    assert answers(loaded, X)
+
+
+@pytest.mark.parametrize("model", [*public_estimators(), *VARIANTS], ids=lambda m: repr(m)[:60])
+def test_estimators(model, histograms, labels, tmp_path):
+    numeric = isinstance(model, IntersectionSVR)
+    y = np.arange(70.0) if numeric else labels
+    check_estimator_survives(model, histograms, y, tmp_path / "model.hilbin")
+
+
+@pytest.mark.parametrize("model", [*public_estimators()], ids=lambda m: type(m).__name__)
+def test_unfitted_estimators(model, tmp_path):
+    loaded = again(model, tmp_path / "model.hilbin")
+    assert type(loaded) is type(model)
+    assert repr(loaded) == repr(model)
+    assert vars(loaded).keys() == vars(model).keys()
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=repr)
+def test_kernels(kernel, histograms, tmp_path):
+    loaded = again(kernel, tmp_path / "kernel.hilbin")
+    assert loaded == kernel
+    assert hash(loaded) == hash(kernel)
+    np.testing.assert_array_equal(loaded(histograms), kernel(histograms))
+
+
+def test_public_values(tmp_path):
+    """Dataclasses of the rooms that are no kernels, such as the error of a map."""
+    error = AdditiveMap(Chi2()).fit([[0.5, 1.0]]).error_
+    assert is_dataclass(error)
+    assert again(error, tmp_path / "error.hilbin") == error
+
+
+PIPELINES = [
+    make_pipeline(MinMaxScaler(), IntersectionSVC()),
+    make_pipeline(StandardScaler(with_mean=False), AdditiveMap(Chi2()), LinearSVC()),
+    make_pipeline(MaxAbsScaler(), FourierMap(Exponential(Chi2()), 32), RidgeClassifier()),
+    make_pipeline(Normalizer("l1"), NystroemMap(Chi2(), 10), RidgeClassifierCV()),
+    make_pipeline(TfidfTransformer(), TruncatedSVD(5), LogisticRegression()),
+    make_pipeline(PCA(4), SGDClassifier(random_state=0)),
+    make_pipeline(QuantileTransformer(n_quantiles=5), "passthrough", SVC(kernel=Chi2())),
+    make_pipeline(FunctionTransformer(), SVC(kernel=Exponential(Chi2()))),
+    Pipeline([("svm", SVC()), ("unused", "passthrough")][:1]),
+    make_pipeline(
+        FeatureUnion([("a", AdditiveMap(Chi2(), 2)), ("b", PCA(2))], transformer_weights={"a": 2}),
+        LinearSVC(),
+    ),
+    make_pipeline(
+        ColumnTransformer([("few", PCA(2), slice(0, 9)), ("same", "passthrough", [10, 11])]),
+        LinearSVC(),
+    ),
+    CalibratedClassifierCV(IntersectionSVC(), cv=2),
+]
+
+
+@pytest.mark.parametrize("model", PIPELINES, ids=lambda m: repr(m).replace("\n", "")[:80])
+def test_pipelines(model, histograms, labels, tmp_path):
+    check_estimator_survives(model, histograms, labels, tmp_path / "model.hilbin")
+
+
+@pytest.mark.parametrize("model", [Ridge(), LinearSVR(), SVR()], ids=repr)
+def test_regressors(model, histograms, tmp_path):
+    model = make_pipeline(AdditiveMap(Chi2()), model)
+    check_estimator_survives(model, histograms, np.arange(70.0), tmp_path / "model.hilbin")
+
+
+def test_precomputed_kernels(histograms, labels, tmp_path):
+    K = Chi2().gram(histograms)
+    check_estimator_survives(SVC(kernel="precomputed"), K, labels, tmp_path / "model.hilbin")
+
+
+def test_sparse_support_vectors(histograms, labels, tmp_path):
+    X = sp.csr_array(histograms)
+    model = SVC().fit(X, labels)
+    assert_same_answers(model, again(model, tmp_path / "model.hilbin"), X)
+
+
+def test_labels(tmp_path):
+    for labels in (["b", "a"], [3, 1], np.array(["x", "y"], object), [True, False]):
+        for coder in (LabelEncoder(), LabelBinarizer()):
+            loaded = again(coder.fit(labels), tmp_path / "coder.hilbin")
+            assert loaded.classes_.dtype == coder.classes_.dtype
+            np.testing.assert_array_equal(loaded.classes_, coder.classes_)
+            np.testing.assert_array_equal(loaded.transform(labels), coder.transform(labels))
+
+
+def test_scalar_types_are_parameters(tmp_path):
+    coder = OneHotEncoder(dtype=np.float32).fit([["a"], ["b"]])
+    loaded = again(coder, tmp_path / "coder.hilbin")
+    assert loaded.dtype is np.float32
+    np.testing.assert_array_equal(
+        loaded.transform([["b"]]).toarray(), coder.transform([["b"]]).toarray()
+    )
+
+
+def test_data_frames_keep_their_names(histograms, labels, tmp_path):
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(histograms, columns=[f"word {i}" for i in range(33)])
+    model = IntersectionSVC().fit(frame, labels)
+    loaded = again(model, tmp_path / "model.hilbin")
+    assert [f.name for f in loaded.shape_functions_] == list(frame.columns)
+    with pytest.raises(ValueError, match="feature names"):
+        loaded.predict(frame.iloc[:, ::-1])
+
+
+def test_read_only_arrays_predict(histograms, labels):
+    """As a memory-mapped model has, or one shared between processes by joblib."""
+
+    def freeze(value, seen):
+        if id(value) in seen:
+            return
+        seen.add(id(value))
+        if isinstance(value, np.ndarray):
+            value.flags.writeable = False
+        elif isinstance(value, (list, tuple)):
+            for part in value:
+                freeze(part, seen)
+        elif hasattr(value, "__dict__"):
+            for part in vars(value).values():
+                freeze(part, seen)
+
+    for model in [*public_estimators(), *VARIANTS]:
+        if isinstance(model, IntersectionSVR):
+            continue
+        model = fitted(clone(model), histograms, labels)
+        expected = answers(model, histograms)
+        freeze(model, set())
+        for a, b in zip(answers(model, histograms), expected, strict=True):
+            np.testing.assert_array_equal(a, b)
+
+
+def test_one_object_stays_one(tmp_path):
+    kernel, array = Chi2(), np.arange(1000.0)
+    first, second, third, fourth = again(
+        [kernel, kernel, array, array], path := tmp_path / "list.hilbin"
+    )
+    assert first is second
+    assert third is fourth
+    assert path.stat().st_size < 1.2 * array.nbytes
+
+
+def test_the_model_keeps_one_binner(histograms, labels, tmp_path):
+    loaded = again(IntersectionSVC().fit(histograms, labels), tmp_path / "model.hilbin")
+    assert loaded.binner_ is loaded._tables.binner
+
+
+def test_caches_of_this_machine_are_left_out(histograms, tmp_path):
+    model = AdditiveMap(Intersection()).fit(histograms)
+    model.transform(histograms)
+    assert model._expansion._arguments
+    assert again(model, tmp_path / "map.hilbin")._expansion._arguments == {}
+
+
+class Halver(TransformerMixin, BaseEstimator):
+    """A class of a user."""
+
+    def __init__(self, by=2):
+        self.by = by
+
+    def fit(self, X, y=None):
+        self.n_features_in_ = X.shape[1]
+        return self
+
+    def transform(self, X):
+        return X / self.by
+
+    def __setstate__(self, state):
+        raise AssertionError("loading runs no method")
+
+
+def test_classes_of_a_user(histograms, labels, tmp_path):
+    model = make_pipeline(Halver(4), IntersectionSVC()).fit(histograms, labels)
+    loaded = again(model, tmp_path / "model.hilbin", classes=[Halver])
+    assert type(loaded[0]) is Halver
+    assert_same_answers(model, loaded, histograms)
+
+
+def test_no_method_of_a_class_runs(tmp_path, monkeypatch):
+    model = HistogramBinner().fit([[1.0], [2.0]])
+    save(model, tmp_path / "model.hilbin")
+
+    def forbidden(*args, **kwargs):
+        raise AssertionError("loading runs no method")
+
+    for name in ("__init__", "__setstate__", "__reduce__", "__setattr__"):
+        monkeypatch.setattr(HistogramBinner, name, forbidden)
+    assert load(tmp_path / "model.hilbin").n_bins == 100
+
+
+def test_info_reads_the_header_alone(histograms, tmp_path, monkeypatch):
+    notes = {"classes": ["ape", "bee"], "seed": 3, "nested": {"hash": None, "x": 0.5}}
+    path = tmp_path / "model.hilbin"
+    save(HistogramBinner().fit(histograms), path, metadata=notes)
+    found = info(path)
+    assert found.metadata == notes
+    assert found.class_name == "hilbin.estimators.HistogramBinner"
+    assert found.n_bytes == path.stat().st_size
+    assert set(found.versions) == {"hilbin", "numpy", "scikit-learn"}
+
+
+def test_random_states_are_parameters(histograms, labels, tmp_path):
+    model = IntersectionSVC(random_state=np.random.RandomState(3)).fit(histograms, labels)
+    loaded = again(model, tmp_path / "model.hilbin")
+    assert_same_answers(model.fit(histograms, labels), loaded.fit(histograms, labels), histograms)
