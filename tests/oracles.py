@@ -232,3 +232,60 @@ def coordinate_descent(K, y, C, power, sweeps=3000):
         if np.abs(a - before).max() < 1e-9 * C:
             break
     return a * y
+
+
+def census(image):
+    """Bit by bit, neighbours in reading order: is the centre not below the neighbour?"""
+    image = np.asarray(image, dtype=int)
+    out = np.zeros(np.maximum(np.subtract(image.shape, 2), 0), np.uint8)
+    for y, x in np.ndindex(out.shape):
+        around = np.delete(image[y : y + 3, x : x + 3].ravel(), 4)
+        out[y, x] = sum(1 << (7 - i) for i in range(8) if image[y + 1, x + 1] >= around[i])
+    return out
+
+
+def local_binary_pattern(image):
+    """Eight points of the circle of radius 1, against the clock from the right neighbour.
+
+    Points are interpolated with four pixels; one within rounding of the centre counts as equal.
+    """
+    image = np.asarray(image, dtype=float)
+    out = np.zeros(np.maximum(np.subtract(image.shape, 2), 0), np.uint8)
+    for y, x in np.ndindex(out.shape):
+        for i in range(8):
+            row, column = y + 1 - np.sin(np.pi * i / 4), x + 1 + np.cos(np.pi * i / 4)
+            value = sum(
+                image[r, c] * max(0, 1 - abs(row - r)) * max(0, 1 - abs(column - c))
+                for r in range(y, y + 3)
+                for c in range(x, x + 3)
+            )
+            out[y, x] |= (value >= image[y + 1, x + 1] - 1e-9) << i
+    return out
+
+
+def uniform_pattern(pattern):
+    """The number of an eight-bit pattern among the 59 of at most two changes, and the others.
+
+    Patterns of as many ones are numbered by how often their ones, from the lowest bits up, were
+    rotated downwards.
+    """
+    bits = [pattern >> i & 1 for i in range(8)]
+    if sum(bits[i] != bits[i - 1] for i in range(8)) > 2:
+        return 58
+    ones = sum(bits)
+    if ones in (0, 8):
+        return 57 if ones else 0
+    start = (1 << ones) - 1
+    rotated = [(start >> r | start << (8 - r)) & 255 for r in range(8)]
+    return 1 + 8 * (ones - 1) + rotated.index(pattern)
+
+
+def count_cells(words, row_cell, col_cell, grid_cols, n_words, n_cells):
+    out = np.zeros((n_cells, n_words))
+    for y, x in np.ndindex(words.shape):
+        out[row_cell[y] * grid_cols + col_cell[x], words[y, x]] += 1
+    return out
+
+
+def nearest_scores(points, centres, half_norms):
+    return np.asarray(points, float) @ np.asarray(centres, float).T - np.asarray(half_norms, float)

@@ -26,5 +26,6 @@ inline void require_range(ptrdiff_t begin, ptrdiff_t end, size_t size) {
 void define_maps(nb::module_& m);
 void define_icd(nb::module_& m);
 void define_codes(nb::module_& m);
+void define_vision(nb::module_& m);
 
 }  // namespace hilbin

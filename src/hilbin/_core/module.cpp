@@ -257,4 +257,5 @@ NB_MODULE(HILBIN_MODULE, m) {
   define_maps(m);
   define_icd(m);
   define_codes(m);
+  define_vision(m);
 }

@@ -1,0 +1,101 @@
+// Bindings of the loops over images. Every function is single-threaded and releases the GIL.
+#include "bindings.hpp"
+#include "census.hpp"
+#include "nearest.hpp"
+
+using namespace nb::literals;
+
+namespace hilbin {
+namespace {
+
+using Int32s = Vector<const int32_t>;
+
+void require_inner(const Matrix<const uint8_t>& image, const Matrix<uint8_t>& out) {
+  auto inner = [](size_t size) { return size < 2 ? 0 : size - 2; };
+  require(out.shape(0) == inner(image.shape(0)) && out.shape(1) == inner(image.shape(1)), "out has the wrong shape");
+}
+
+void define_codes_of_pixels(nb::module_& m) {
+  m.def("census", [](Matrix<const uint8_t> image, Matrix<uint8_t> out) {
+    nb::gil_scoped_release release;
+    require_inner(image, out);
+    census(image.data(), image.shape(0), image.shape(1), out.data());
+  }, "image"_array, "out"_array);
+
+  m.def("lbp", [](Matrix<const uint8_t> image, Matrix<uint8_t> out, bool uniform) {
+    nb::gil_scoped_release release;
+    require_inner(image, out);
+    local_patterns(image.data(), image.shape(0), image.shape(1), uniform, out.data());
+  }, "image"_array, "out"_array, "uniform"_a);
+}
+
+void require_cells(const Int32s& cell, ptrdiff_t count) {
+  for (size_t i = 0; i < cell.shape(0); ++i)
+    require(cell.data()[i] >= 0 && cell.data()[i] < count, "cell out of range");
+}
+
+template <class Word, class Out> void define_count(nb::module_& m) {
+  // Adds to out[cell, word] how often the word occurs in the cell, row_cell * grid_cols + col_cell.
+  m.def("count_cells", [](Matrix<const Word> words, Int32s row_cell, Int32s col_cell, ptrdiff_t grid_cols,
+                          ptrdiff_t n_words, Matrix<Out> out) {
+    nb::gil_scoped_release release;
+    const ptrdiff_t rows = words.shape(0), columns = words.shape(1);
+    require(ptrdiff_t(row_cell.shape(0)) == rows && ptrdiff_t(col_cell.shape(0)) == columns, "cells and words differ");
+    require(n_words >= 1 && ptrdiff_t(out.shape(1)) == n_words, "out has the wrong shape");
+    require(grid_cols >= 1 && ptrdiff_t(out.shape(0)) % grid_cols == 0, "out is not a whole number of rows of cells");
+    require_cells(row_cell, ptrdiff_t(out.shape(0)) / grid_cols);
+    require_cells(col_cell, grid_cols);
+    require(words_in_range(words.data(), rows * columns, n_words), "word out of range");
+    const std::vector<Run> row_runs = runs_of(row_cell.data(), rows), column_runs = runs_of(col_cell.data(), columns);
+    Counter counter(n_words);
+    for (const Run& r : row_runs)
+      for (const Run& c : column_runs)
+        counter.add(words.data(), columns, r, c, out.data() + (r.cell * grid_cols + c.cell) * n_words);
+  }, "words"_array, "row_cell"_array, "col_cell"_array, "grid_cols"_a, "n_words"_a, "out"_array);
+}
+
+template <class Word> void define_counts(nb::module_& m) {
+  define_count<Word, float>(m);
+  define_count<Word, int32_t>(m);
+}
+
+// words[i, r], scores[i, r] = the r-th best centre of point i by <p, c> - half_norms[c].
+void find_nearest(const Matrix<const float>& points, const Matrix<const float>& centres,
+                  const Vector<const float>& half_norms, int m, int32_t* words, float* scores) {
+  require(points.shape(1) == centres.shape(1), "points and centres differ in dimension");
+  require(half_norms.shape(0) == centres.shape(0), "half_norms has the wrong length");
+  require(m >= 1 && m <= most_nearest && size_t(m) <= centres.shape(0), "m is out of range");
+  const Centres packed(centres.data(), half_norms.data(), centres.shape(0), centres.shape(1));
+  nearest(points.data(), points.shape(0), packed, m, words, scores);
+}
+
+void define_nearest(nb::module_& m) {
+  using Floats = Matrix<const float>;
+  using Norms = Vector<const float>;
+
+  m.def("nearest", [](Floats points, Floats centres, Norms half_norms, Vector<int32_t> words, Vector<float> scores) {
+    nb::gil_scoped_release release;
+    require(words.shape(0) == points.shape(0) && scores.shape(0) == points.shape(0), "out has the wrong length");
+    find_nearest(points, centres, half_norms, 1, words.data(), scores.data());
+  }, "points"_array, "centres"_array, "half_norms"_array, "words"_array, "scores"_array);
+
+  m.def("nearest_few", [](Floats points, Floats centres, Norms half_norms, int m, Matrix<int32_t> words,
+                          Matrix<float> scores) {
+    nb::gil_scoped_release release;
+    require(words.shape(0) == points.shape(0) && scores.shape(0) == points.shape(0) && ptrdiff_t(words.shape(1)) == m &&
+            ptrdiff_t(scores.shape(1)) == m, "out has the wrong shape");
+    find_nearest(points, centres, half_norms, m, words.data(), scores.data());
+  }, "points"_array, "centres"_array, "half_norms"_array, "m"_a, "words"_array, "scores"_array);
+}
+
+}  // namespace
+
+void define_vision(nb::module_& m) {
+  define_codes_of_pixels(m);
+  define_counts<uint8_t>(m);
+  define_counts<uint16_t>(m);
+  define_counts<int32_t>(m);
+  define_nearest(m);
+}
+
+}  // namespace hilbin
