@@ -289,3 +289,99 @@ def count_cells(words, row_cell, col_cell, grid_cols, n_words, n_cells):
 
 def nearest_scores(points, centres, half_norms):
     return np.asarray(points, float) @ np.asarray(centres, float).T - np.asarray(half_norms, float)
+
+
+def triangle(size, width):
+    """The matrix of a triangle filter; beyond the border is as the border."""
+    filter_ = np.zeros((size, size))
+    for i in range(size):
+        for u in range(1 - width, width):
+            filter_[i, min(max(i + u, 0), size - 1)] += 1 - abs(u) / width
+    return filter_
+
+
+def orientation_maps(image):
+    """The length of the gradient, shared between the two nearest of eight orientations."""
+    down, right = np.gradient(image)
+    at = np.mod(np.arctan2(down, right), 2 * np.pi) / (np.pi / 4)
+    distance = np.abs(at - np.arange(9)[:, None, None])
+    shares = np.maximum(0, 1 - distance) * np.hypot(down, right)
+    shares[0] += shares[8]
+    return shares[:8]
+
+
+def dense_sift(image, bin_size, step):
+    """Descriptors and norms of dense SIFT with a flat window, a frame at a time."""
+    image = np.asarray(image, dtype=float)
+    places = [
+        [range(at, at + 4 * bin_size, bin_size) for at in range(0, size - 3 * bin_size, step)]
+        for size in image.shape
+    ]
+    if not (places[0] and places[1]):
+        return np.empty((0, 128)), np.empty(0)
+    down, across = (triangle(size, bin_size) for size in image.shape)
+    filtered = np.einsum("yi,kij,xj->yxk", down, orientation_maps(image), across)
+    inside = np.arange(1 - bin_size, bin_size) / bin_size
+    window = [np.exp(-((inside + 1.5 - b) ** 2) / 8).mean() for b in range(4)]
+    weight = np.multiply.outer(window, window)[:, :, None]
+    raw = np.array(
+        [(weight * filtered[np.ix_(y, x)]).ravel() for y in places[0] for x in places[1]]
+    )
+    norms = raw.sum(axis=1) / (3 * bin_size + 1) ** 2
+    return unit_rows(np.minimum(unit_rows(raw), 0.2)), norms
+
+
+def unit_rows(X):
+    length = np.linalg.norm(X, axis=1, keepdims=True)
+    return np.divide(X, length, out=np.zeros_like(X), where=length > 0)
+
+
+def hog_cells(image, cell):
+    """Histograms of 18 orientations in cells, a pixel at a time."""
+    image = np.atleast_3d(np.asarray(image, dtype=float))
+    rows, columns = ((size + cell // 2) // cell for size in image.shape[:2])
+    cells = np.zeros((rows, columns, 18))
+    angles = np.arange(9) * np.pi / 9
+    for y in range(1, image.shape[0] - 1):
+        for x in range(1, image.shape[1] - 1):
+            right, down = image[y, x + 1] - image[y, x - 1], image[y + 1, x] - image[y - 1, x]
+            channel = np.argmax(right**2 + down**2)
+            along = right[channel] * np.cos(angles) + down[channel] * np.sin(angles)
+            # rounding must not decide between the orientations beside a vertical gradient
+            k = np.argmax(np.round(np.abs(along), 9))
+            length = np.hypot(right[channel], down[channel])
+            near_y = np.maximum(0, 1 - np.abs((y + 0.5) / cell - 0.5 - np.arange(rows)))
+            near_x = np.maximum(0, 1 - np.abs((x + 0.5) / cell - 0.5 - np.arange(columns)))
+            cells[..., k + 9 * (along[k] < 0)] += length * np.outer(near_y, near_x)
+    return cells
+
+
+def fhog(image, cell):
+    """Felzenszwalb's 31 numbers per cell."""
+    cells = hog_cells(image, cell)
+    folded = cells[..., :9] + cells[..., 9:]
+    every = np.concatenate([cells, folded], axis=2)
+    out = np.zeros((*cells.shape[:2], 31))
+    if out.size == 0:
+        return out
+    energy = np.pad((folded**2).sum(axis=2), 1, mode="edge")
+    for y, x in np.ndindex(cells.shape[:2]):
+        for b, (i, j) in enumerate(np.ndindex(2, 2)):
+            block = energy[y + i : y + i + 2, x + j : x + j + 2].sum()
+            cut = np.minimum(every[y, x] / np.sqrt(block + 1e-4), 0.2)
+            out[y, x, :27] += cut / 2
+            out[y, x, 27 + b] = cut[18:].sum() / np.sqrt(18)
+    return out
+
+
+def hog(image, cell):
+    """Dalal and Triggs' blocks of 2 x 2 cells of 9 orientations."""
+    cells = hog_cells(image, cell)
+    folded = cells[..., :9] + cells[..., 9:]
+    rows, columns = np.maximum(np.subtract(folded.shape[:2], 1), 0)
+    out = np.zeros((rows, columns, 36))
+    for y, x in np.ndindex(rows, columns):
+        block = folded[y : y + 2, x : x + 2].ravel()
+        block = np.minimum(block / np.sqrt((block**2).sum() + 1e-4), 0.2)
+        out[y, x] = block / np.sqrt((block**2).sum() + 1e-4)
+    return out

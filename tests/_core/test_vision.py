@@ -1,6 +1,7 @@
 """The compiled loops over images and words, at every instruction level."""
 
 import importlib
+from pathlib import Path
 
 import numpy as np
 import oracles
@@ -241,3 +242,167 @@ def test_nearest_checks(core, change, message):
     short = np.zeros(2, np.int32)
     with pytest.raises(ValueError, match="out has the wrong length"):
         core.nearest(*list(arguments.values())[:3], short, np.zeros(3, np.float32))
+
+
+def smooth_image(shape, seed=0):
+    rng = np.random.default_rng([seed, *shape])
+    return (40 * rng.normal(size=shape).cumsum(axis=1)).astype(np.float32)
+
+
+def sift(core, image, bin_size, step):
+    frames = np.prod(core.dense_sift_grid(*image.shape, bin_size, step))
+    descriptors, norms = np.full((frames, 128), 7, np.float32), np.full(frames, 7, np.float32)
+    core.dense_sift(image, bin_size, step, descriptors, norms)
+    return descriptors, norms
+
+
+@pytest.mark.parametrize("shape", [(0, 0), (1, 1), (4, 4), (7, 9), (13, 12), (13, 13), (25, 34)])
+@pytest.mark.parametrize(("bin_size", "step"), [(1, 1), (2, 3), (4, 8), (4, 2), (5, 1)])
+def test_dense_sift(core, shape, bin_size, step):
+    image = smooth_image(shape)
+    descriptors, norms = sift(core, image, bin_size, step)
+    expected, expected_norms = oracles.dense_sift(image, bin_size, step)
+    assert descriptors.shape == expected.shape
+    np.testing.assert_allclose(descriptors, expected, atol=2e-6)
+    np.testing.assert_allclose(norms, expected_norms, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("shape", "grid"), [((12, 40), (0, 4)), ((13, 21), (1, 2)), ((21, 20), (2, 1))]
+)
+def test_the_grid_of_dense_sift_begins_at_the_border(core, shape, grid):
+    assert core.dense_sift_grid(*shape, 4, 8) == grid
+
+
+@pytest.mark.parametrize("angle", range(8))
+def test_orientations_of_dense_sift(core, angle):
+    """A slope in direction 45 degrees times k, rows downwards, fills orientation k alone."""
+    y, x = np.mgrid[:13, :13]
+    slope = np.cos(angle * np.pi / 4) * x + np.sin(angle * np.pi / 4) * y
+    descriptor = sift(core, slope.astype(np.float32), 4, 8)[0].reshape(4, 4, 8)
+    np.testing.assert_allclose(descriptor[..., angle], 0.25, atol=0.08)
+    np.testing.assert_allclose(np.delete(descriptor, angle, axis=2), 0, atol=1e-5)
+
+
+def test_dense_sift_of_a_flat_image(core):
+    descriptors, norms = sift(core, np.full((20, 20), 9, np.float32), 4, 2)
+    assert not descriptors.any()
+    assert not norms.any()
+
+
+@given(contrast=st.floats(1e-3, 1e3), shift=st.floats(-100, 100), seed=st.integers(0, 9))
+def test_dense_sift_knows_no_contrast(contrast, shift, seed):
+    image = smooth_image((17, 19), seed)
+    changed = (contrast * (image + np.float32(shift))).astype(np.float32)
+    for core in CORES:
+        descriptors, norms = sift(core, image, 4, 2)
+        others, other_norms = sift(core, changed, 4, 2)
+        np.testing.assert_allclose(others, descriptors, atol=1e-4)
+        np.testing.assert_allclose(other_norms, contrast * norms, rtol=1e-3)
+        np.testing.assert_allclose(np.linalg.norm(descriptors, axis=1), 1, atol=1e-6)
+
+
+def test_dense_sift_checks(core):
+    image, norms = np.zeros((20, 20), np.float32), np.zeros(1, np.float32)
+    with pytest.raises(ValueError, match="descriptors has the wrong shape"):
+        core.dense_sift(image, 4, 8, np.zeros((2, 128), np.float32), norms)
+    with pytest.raises(ValueError, match="descriptors has the wrong shape"):
+        core.dense_sift(image, 4, 8, np.zeros((1, 64), np.float32), norms)
+    with pytest.raises(ValueError, match="norms has the wrong length"):
+        core.dense_sift(image, 4, 8, np.zeros((1, 128), np.float32), np.zeros(2, np.float32))
+    for bin_size, step in ((0, 8), (4, 0), (-1, 1)):
+        with pytest.raises(ValueError, match="at least 1"):
+            core.dense_sift(image, bin_size, step, np.zeros((1, 128), np.float32), norms)
+        with pytest.raises(ValueError, match="at least 1"):
+            core.dense_sift_grid(20, 20, bin_size, step)
+    huge = 2**62
+    assert core.dense_sift_grid(20, 20, huge, 1) == (0, 0)
+
+
+def hogs(core, image, cell):
+    rows, columns = core.hog_grid(*image.shape[:2], cell)
+    cells = np.full((rows, columns, 31), 7, np.float32)
+    blocks = np.full((max(rows - 1, 0), max(columns - 1, 0), 36), 7, np.float32)
+    core.fhog(image, cell, cells)
+    core.hog(image, cell, blocks)
+    return cells, blocks
+
+
+@pytest.mark.parametrize(
+    "shape", [(0, 0), (1, 9), (2, 2), (3, 3), (8, 7), (13, 10), (16, 23), (9, 11, 1), (10, 9, 3)]
+)
+@pytest.mark.parametrize("cell", [1, 3, 4, 8])
+def test_hogs(core, shape, cell):
+    image = random_image(shape).astype(np.float32)
+    cells, blocks = hogs(core, image, cell)
+    np.testing.assert_allclose(cells, oracles.fhog(image, cell), atol=2e-6)
+    np.testing.assert_allclose(blocks, oracles.hog(image, cell), atol=2e-6)
+
+
+@given(
+    rows=st.integers(0, 30),
+    columns=st.integers(0, 30),
+    cell=st.integers(1, 9),
+    scale=st.floats(1, 100),
+)
+def test_hogs_are_not_negative_and_know_little_contrast(rows, columns, cell, scale):
+    image = random_image((rows, columns)).astype(np.float32)
+    for core in CORES:
+        cells, blocks = hogs(core, image, cell)
+        scaled, scaled_blocks = hogs(core, np.float32(scale) * image, cell)
+        for made in (cells, blocks):
+            assert made.min(initial=0) >= 0
+            assert made.max(initial=0) <= 1 + 1e-6
+        np.testing.assert_allclose(scaled, cells, atol=1e-3)
+        np.testing.assert_allclose(scaled_blocks, blocks, atol=1e-3)
+
+
+def test_hog_checks(core):
+    image, room = np.zeros((16, 24), np.float32), np.zeros((2, 3, 31), np.float32)
+    core.fhog(image, 8, room)
+    for wrong in ((2, 2, 31), (3, 3, 31), (2, 3, 36)):
+        with pytest.raises(ValueError, match="out has the wrong shape"):
+            core.fhog(image, 8, np.zeros(wrong, np.float32))
+    with pytest.raises(ValueError, match="out has the wrong shape"):
+        core.hog(image, 8, np.zeros((2, 3, 36), np.float32))
+    for cell in (0, -3):
+        with pytest.raises(ValueError, match="cell is at least 1"):
+            core.fhog(image, cell, room)
+        with pytest.raises(ValueError, match="cell is at least 1"):
+            core.hog_grid(16, 24, cell)
+    for wrong in (np.zeros(16, np.float32), np.zeros((16, 24, 0), np.float32)):
+        with pytest.raises(ValueError, match="image is not"):
+            core.fhog(wrong, 8, room)
+
+
+@pytest.fixture(scope="module")
+def frozen():
+    """What VLFeat 0.9.21 and scikit-image 0.26 made of one image."""
+    with np.load(Path(__file__).with_name("fixtures") / "vlfeat.npz") as arrays:
+        return dict(arrays)
+
+
+@pytest.mark.parametrize(("bin_size", "step"), [(4, 8), (5, 11)])
+def test_dense_sift_is_that_of_vlfeat(core, frozen, bin_size, step):
+    descriptors, norms = sift(core, frozen["image"].astype(np.float32), bin_size, step)
+    theirs = frozen[f"sift_{bin_size}_{step}"] / 2048
+    cosine = (descriptors * theirs).sum(axis=1) / np.linalg.norm(theirs, axis=1)
+    assert cosine.min() > 0.9999
+    np.testing.assert_allclose(descriptors, theirs, atol=0.01)  # VLFeat's angles are to 0.01
+    np.testing.assert_allclose(norms, frozen[f"norms_{bin_size}_{step}"], rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("image", "cell", "name"),
+    [("image", 8, "fhog_8"), ("image", 5, "fhog_5"), ("colour", 8, "fhog_colour_8")],
+)
+def test_fhog_is_that_of_vlfeat(core, frozen, image, cell, name):
+    cells, _ = hogs(core, frozen[image].astype(np.float32), cell)
+    np.testing.assert_allclose(cells, frozen[name], atol=3e-4)  # kept in float16
+
+
+def test_lbp_is_that_of_scikit_image(core, frozen):
+    for uniform, method in ((False, "default"), (True, "nri_uniform")):
+        out = inner(frozen["image"])
+        core.lbp(frozen["image"], out, uniform)
+        np.testing.assert_array_equal(out, frozen[f"lbp_{method}"])

@@ -1,7 +1,11 @@
 // Bindings of the loops over images. Every function is single-threaded and releases the GIL.
+#include <nanobind/stl/pair.h>
+
 #include "bindings.hpp"
 #include "census.hpp"
+#include "fhog.hpp"
 #include "nearest.hpp"
+#include "sift.hpp"
 
 using namespace nb::literals;
 
@@ -88,6 +92,53 @@ void define_nearest(nb::module_& m) {
   }, "points"_array, "centres"_array, "half_norms"_array, "m"_a, "words"_array, "scores"_array);
 }
 
+void define_sift(nb::module_& m) {
+  m.def("dense_sift_grid", [](ptrdiff_t rows, ptrdiff_t columns, ptrdiff_t bin_size, ptrdiff_t step) {
+    require(bin_size >= 1 && step >= 1, "bin_size and step are at least 1");
+    return std::make_pair(sift_frames(rows, bin_size, step), sift_frames(columns, bin_size, step));
+  }, "rows"_a, "columns"_a, "bin_size"_a, "step"_a);
+
+  m.def("dense_sift", [](Matrix<const float> image, ptrdiff_t bin_size, ptrdiff_t step, Matrix<float> descriptors,
+                         Vector<float> norms) {
+    nb::gil_scoped_release release;
+    require(bin_size >= 1 && step >= 1, "bin_size and step are at least 1");
+    const ptrdiff_t rows = image.shape(0), columns = image.shape(1);
+    const ptrdiff_t frames = sift_frames(rows, bin_size, step) * sift_frames(columns, bin_size, step);
+    require(ptrdiff_t(descriptors.shape(0)) == frames && descriptors.shape(1) == sift_length, "descriptors has the wrong shape");
+    require(ptrdiff_t(norms.shape(0)) == frames, "norms has the wrong length");
+    if (frames > 0) DenseSift{image.data(), rows, columns, bin_size, step}(descriptors.data(), norms.data());
+  }, "image"_array, "bin_size"_a, "step"_a, "descriptors"_array, "norms"_array);
+}
+
+using Image = nb::ndarray<const float, nb::c_contig, nb::device::cpu>;
+using Cells = nb::ndarray<float, nb::ndim<3>, nb::c_contig, nb::device::cpu>;
+
+HogCells hog_cells_of(const Image& image, ptrdiff_t cell, ptrdiff_t fewer, ptrdiff_t length, const Cells& out) {
+  require(image.ndim() == 2 || (image.ndim() == 3 && image.shape(2) >= 1), "image is not (rows, columns) or (rows, columns, channels)");
+  require(cell >= 1, "cell is at least 1");
+  const ptrdiff_t rows = image.shape(0), columns = image.shape(1), channels = image.ndim() == 3 ? image.shape(2) : 1;
+  auto fits = [&](size_t room, ptrdiff_t size) { return ptrdiff_t(room) == std::max<ptrdiff_t>(hog_cells(size, cell) - fewer, 0); };
+  require(fits(out.shape(0), rows) && fits(out.shape(1), columns) && ptrdiff_t(out.shape(2)) == length, "out has the wrong shape");
+  return HogCells(image.data(), rows, columns, channels, cell);
+}
+
+void define_hog(nb::module_& m) {
+  m.def("hog_grid", [](ptrdiff_t rows, ptrdiff_t columns, ptrdiff_t cell) {
+    require(cell >= 1, "cell is at least 1");
+    return std::make_pair(hog_cells(rows, cell), hog_cells(columns, cell));
+  }, "rows"_a, "columns"_a, "cell"_a);
+
+  m.def("fhog", [](Image image, ptrdiff_t cell, Cells out) {
+    nb::gil_scoped_release release;
+    fhog(hog_cells_of(image, cell, 0, fhog_length, out), out.data());
+  }, "image"_array, "cell"_a, "out"_array);
+
+  m.def("hog", [](Image image, ptrdiff_t cell, Cells out) {
+    nb::gil_scoped_release release;
+    hog_blocks(hog_cells_of(image, cell, 1, block_length, out), out.data());
+  }, "image"_array, "cell"_a, "out"_array);
+}
+
 }  // namespace
 
 void define_vision(nb::module_& m) {
@@ -96,6 +147,8 @@ void define_vision(nb::module_& m) {
   define_counts<uint16_t>(m);
   define_counts<int32_t>(m);
   define_nearest(m);
+  define_sift(m);
+  define_hog(m);
 }
 
 }  // namespace hilbin

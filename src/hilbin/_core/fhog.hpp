@@ -1,0 +1,185 @@
+// Histograms of oriented gradients in square cells, and two ways to normalise them.
+//
+// Dalal and Triggs (2005): blocks of 2 x 2 cells scaled to length 1, cut at 0.2 and scaled again, 36 numbers each.
+// Felzenszwalb et al. (2010): a cell scaled by the four blocks it belongs to, cut at 0.2 and summed over blocks, for 18
+// directed and 9 undirected orientations; then, per block, the sum over the undirected ones. Cells, their order and
+// the order of the 31 numbers are those of VLFeat's HOG of the variant UoCTTI.
+//
+// Every pixel but those of the border gives its gradient's length to the nearest of 18 orientations of the four cells
+// around it, by distance. In a colour image its gradient is that of the channel in which it is longest.
+#pragma once
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <vector>
+
+#include "simd.hpp"
+#include "sift.hpp"
+
+namespace hilbin {
+
+constexpr int undirected = 9, directed = 2 * undirected, fhog_length = 31, block_length = 4 * undirected;
+constexpr float block_epsilon = 1e-4f, block_cut = 0.2f;
+
+// How many cells there are along an axis: the last is at least half inside.
+inline ptrdiff_t hog_cells(ptrdiff_t size, ptrdiff_t cell) { return (size + cell / 2) / cell; }
+
+// For each pixel the first of the two cells around it, counted from a cell before the border, and the share of the
+// second.
+struct Shares {
+  std::vector<ptrdiff_t> cell;
+  std::vector<float> second;
+
+  Shares(ptrdiff_t size, ptrdiff_t side) : cell(size_t(size)), second(size_t(size)) {
+    for (ptrdiff_t i = 0; i < size; ++i) {
+      const double at = (double(i) + 0.5) / double(side) + 0.5;
+      cell[size_t(i)] = ptrdiff_t(at);
+      second[size_t(i)] = float(at - std::floor(at));
+    }
+  }
+};
+
+// The orientation nearest to each gradient, and its length. Lengths of the arrays are whole vectors.
+inline void nearest_orientation(const float* gx, const float* gy, ptrdiff_t width, float* length, int32_t* orientation) {
+  float cosine[undirected], sine[undirected];
+  for (int k = 0; k < undirected; ++k) {
+    cosine[k] = float(std::cos(k * M_PI / undirected));
+    sine[k] = float(std::sin(k * M_PI / undirected));
+  }
+  for (ptrdiff_t x = 0; x < width; x += lanes<float>) {
+    const Vec<float> right = load(gx + x), down = load(gy + x);
+    Vec<float> best = {};
+    IntVec<float> at = {};
+    for (int k = 0; k < undirected; ++k) {
+      const Vec<float> along = right * cosine[k] + down * sine[k], size = magnitude(along);
+      const IntVec<float> other = along < 0.0f, closer = size > best;
+      at = closer ? (other & undirected) + k : at;
+      best = larger(best, size);
+    }
+    store(length + x, root(right * right + down * down));
+    std::memcpy(orientation + x, &at, sizeof at);
+  }
+}
+
+struct HogCells {
+  ptrdiff_t rows, columns, stride;  // a border of one cell lies around the cells
+  std::vector<float> histogram;
+
+  HogCells(const float* image, ptrdiff_t height, ptrdiff_t width, ptrdiff_t channels, ptrdiff_t cell)
+      : rows(hog_cells(height, cell)), columns(hog_cells(width, cell)), stride((columns + 2) * directed),
+        histogram(size_t((rows + 2) * stride), 0.0f) {
+    if (height < 3 || width < 3 || rows == 0 || columns == 0) return;
+    const Shares down(height, cell), across(width, cell);
+    const size_t whole = size_t((width + lanes<float> - 1) / lanes<float> * lanes<float>);
+    std::vector<float> gx(whole, 0.0f), gy(whole, 0.0f), length(whole);
+    std::vector<int32_t> orientation(whole);
+    for (ptrdiff_t y = 1; y + 1 < height; ++y) {
+      longest_gradient(image + y * width * channels, width, channels, gx.data(), gy.data());
+      nearest_orientation(gx.data(), gy.data(), ptrdiff_t(whole), length.data(), orientation.data());
+      float* to = histogram.data() + down.cell[size_t(y)] * stride;
+      give(length.data(), orientation.data(), width, across, to, down.second[size_t(y)]);
+    }
+  }
+
+  const float* at(ptrdiff_t y, ptrdiff_t x) const { return histogram.data() + (y + 1) * stride + (x + 1) * directed; }
+
+ private:
+  static void longest_gradient(const float* row, ptrdiff_t width, ptrdiff_t channels, float* gx, float* gy) {
+    const ptrdiff_t line = width * channels;
+    for (ptrdiff_t x = 1; x + 1 < width; ++x) {
+      const float* at = row + x * channels;
+      float right = at[channels] - at[-channels], down = at[line] - at[-line];
+      for (ptrdiff_t c = 1; c < channels; ++c) {
+        const float r = at[channels + c] - at[c - channels], d = at[line + c] - at[c - line];
+        const bool longer = r * r + d * d > right * right + down * down;
+        right = longer ? r : right;
+        down = longer ? d : down;
+      }
+      gx[x] = right, gy[x] = down;
+    }
+  }
+
+  void give(const float* length, const int32_t* orientation, ptrdiff_t width, const Shares& across, float* upper,
+            float lower_share) const {
+    float* lower = upper + stride;
+    for (ptrdiff_t x = 1; x + 1 < width; ++x) {
+      const ptrdiff_t left = across.cell[size_t(x)] * directed + orientation[x];
+      const float down = length[x] * lower_share, up = length[x] - down, share = across.second[size_t(x)];
+      upper[left] += up - up * share;
+      upper[left + directed] += up * share;
+      lower[left] += down - down * share;
+      lower[left + directed] += down * share;
+    }
+  }
+};
+
+// The squared length of every cell's undirected histogram.
+inline std::vector<float> cell_energies(const HogCells& cells) {
+  std::vector<float> energy;
+  energy.reserve(size_t(cells.rows * cells.columns));
+  for (ptrdiff_t y = 0; y < cells.rows; ++y)
+    for (ptrdiff_t x = 0; x < cells.columns; ++x) {
+      const float* h = cells.at(y, x);
+      float sum = 0;
+      for (int k = 0; k < undirected; ++k) sum += (h[k] + h[k + undirected]) * (h[k] + h[k + undirected]);
+      energy.push_back(sum);
+    }
+  return energy;
+}
+
+// One cell by the four blocks around it: upper left, upper right, lower left, lower right.
+inline void fhog_cell(const float* histogram, const float* scale, float* out) {
+  std::fill(out, out + fhog_length, 0.0f);
+  for (int b = 0; b < 4; ++b) {
+    float scaled[directed + undirected], texture = 0;
+    for (int k = 0; k < directed; ++k) scaled[k] = scale[b] * histogram[k];
+    for (int k = 0; k < undirected; ++k) scaled[directed + k] = scaled[k] + scaled[k + undirected];
+    for (int k = 0; k < directed + undirected; ++k) out[k] += 0.5f * std::min(scaled[k], block_cut);
+    for (int k = directed; k < directed + undirected; ++k) texture += std::min(scaled[k], block_cut);
+    out[directed + undirected + b] = texture * 0.23570226f;  // 1 / sqrt(18)
+  }
+}
+
+// A block beyond the border has the border's cells twice.
+inline void fhog(const HogCells& cells, float* out) {
+  const ptrdiff_t rows = cells.rows, columns = cells.columns;
+  if (rows == 0 || columns == 0) return;
+  const std::vector<float> energy = cell_energies(cells);
+  std::vector<float> scale(size_t((rows + 1) * (columns + 1)));  // of the block above and left of each cell
+  for (ptrdiff_t y = 0; y <= rows; ++y)
+    for (ptrdiff_t x = 0; x <= columns; ++x) {
+      const float *above = energy.data() + std::max<ptrdiff_t>(y - 1, 0) * columns, *below = energy.data() + std::min(y, rows - 1) * columns;
+      const ptrdiff_t left = std::max<ptrdiff_t>(x - 1, 0), right = std::min(x, columns - 1);
+      const float sum = above[left] + above[right] + below[left] + below[right];
+      scale[size_t(y * (columns + 1) + x)] = 1 / std::sqrt(sum + block_epsilon);
+    }
+  for (ptrdiff_t y = 0; y < rows; ++y)
+    for (ptrdiff_t x = 0; x < columns; ++x, out += fhog_length) {
+      const float *upper = scale.data() + y * (columns + 1) + x, *lower = upper + columns + 1;
+      const float around[4] = {upper[0], upper[1], lower[0], lower[1]};
+      fhog_cell(cells.at(y, x), around, out);
+    }
+}
+
+inline void scale_block(float* block) {
+  float sum = block_epsilon;
+  for (int k = 0; k < block_length; ++k) sum += block[k] * block[k];
+  const float scale = 1 / std::sqrt(sum);
+  for (int k = 0; k < block_length; ++k) block[k] *= scale;
+}
+
+// Blocks of 2 x 2 cells in reading order.
+inline void hog_blocks(const HogCells& cells, float* out) {
+  for (ptrdiff_t y = 0; y + 1 < cells.rows; ++y)
+    for (ptrdiff_t x = 0; x + 1 < cells.columns; ++x, out += block_length) {
+      for (int c = 0; c < 4; ++c) {
+        const float* h = cells.at(y + c / 2, x + c % 2);
+        for (int k = 0; k < undirected; ++k) out[c * undirected + k] = h[k] + h[k + undirected];
+      }
+      scale_block(out);
+      for (int k = 0; k < block_length; ++k) out[k] = std::min(out[k], block_cut);
+      scale_block(out);
+    }
+}
+
+}  // namespace hilbin
