@@ -18,12 +18,18 @@ NO_EXAMPLE = {
     "StationaryKernel",
     "NotPositiveDefiniteWarning",
     "KernelMap",
+    "UnreadableImageWarning",
+    "ModelFileError",
+    "UnsupportedModelError",
+    "Shape",
 }
 PUBLIC = [getattr(hilbin.kernels, n) for n in hilbin.kernels.__all__]
 PUBLIC += [getattr(hilbin.maps, n) for n in hilbin.maps.__all__]
 PUBLIC += [getattr(hilbin.solvers, n) for n in hilbin.solvers.__all__]
 PUBLIC += [getattr(hilbin.estimators, n) for n in hilbin.estimators.__all__]
 PUBLIC += [getattr(hilbin.images, n) for n in hilbin.images.__all__]
+PUBLIC += [getattr(hilbin.persist, n) for n in hilbin.persist.__all__]
+PUBLIC += [getattr(hilbin.report, n) for n in hilbin.report.__all__]
 PUBLIC += [getattr(hilbin.plot, n) for n in hilbin.plot.__all__] + [hilbin.show_versions]
 
 

@@ -12,7 +12,7 @@ import hilbin
 SOURCE = Path(hilbin.__file__).parent
 # room -> the rooms it may import; later rooms are added here as they are built
 ALLOWED = {
-    "": {"_versions"},
+    "": {"_versions", "persist"},
     "_versions": {"_core"},
     "_core": set(),
     "parallel": set(),
@@ -24,6 +24,8 @@ ALLOWED = {
     "files": set(),
     "images": {"_core", "kernels", "parallel"},
     "report": {"files"},
+    "persist": {"estimators", "files", "images", "kernels", "maps"},
+    "cli": {"estimators", "files", "images", "kernels", "maps", "parallel", "persist", "report"},
 }
 
 

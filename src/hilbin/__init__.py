@@ -2,20 +2,23 @@
 
 import importlib
 from importlib.metadata import version
-from types import ModuleType
+from typing import Any
 
 from hilbin._versions import show_versions
 
 __version__ = version("hilbin")
 
-_MODULES = ("estimators", "images", "kernels", "maps", "plot", "solvers")
+_MODULES = ("estimators", "images", "kernels", "maps", "persist", "plot", "report", "solvers")
+_FUNCTIONS = ("load", "save", "to_onnx")
 
-__all__ = ["__version__", *_MODULES, "show_versions"]
+__all__ = ["__version__", *_MODULES, *_FUNCTIONS, "show_versions"]
 
 
-def __getattr__(name: str) -> ModuleType:
+def __getattr__(name: str) -> Any:
     if name in _MODULES:
         return importlib.import_module(f"hilbin.{name}")
+    if name in _FUNCTIONS:
+        return getattr(importlib.import_module("hilbin.persist"), name)
     raise AttributeError(f"module 'hilbin' has no attribute {name!r}")
 
 

@@ -28,6 +28,7 @@ SMALL_BAG = BagOfWords(DenseSIFT(4, (3, 4)), 12, random_state=0)
 SOFT_BAG = BagOfWords(DenseSIFT(4, (3,)), 12, assignment="soft", n_nearest=3, random_state=0)
 TRANSFORMERS = {
     "centrist": Centrist(),
+    "edges": Centrist(edges=True),
     "lbp": LBP(),
     "lbp256": LBP(uniform=False),
     "lab": ColorHistogram(),

@@ -29,6 +29,12 @@ class LocalGrid:
         Centres, in pixels; the middle of the first pixel is 0.
     size : float
         Side of the square that a descriptor covers.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hilbin.images import LocalGrid
+    >>> grid = LocalGrid(np.zeros((2, 3, 128)), np.array([6, 14]), np.array([6, 14, 22]), 16)
     """
 
     features: Array
@@ -51,6 +57,15 @@ class WordGrid:
         Side of the square that a word covers.
     weights : float array of the shape of ``ids``, optional
         The shares of the words.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hilbin.images import WordGrid
+    >>> grid = WordGrid(np.zeros((2, 3), np.int32), np.arange(2), np.arange(3), 1)
+    >>> grid.cell_numbers((2, 3), (1, 3))
+    array([[0, 1, 2],
+           [0, 1, 2]], dtype=int32)
     """
 
     ids: Array
@@ -73,11 +88,10 @@ class WordGrid:
         return rows[:, None] * cut[1] + columns[None, :]
 
 
-def count(
-    grids: Sequence[WordGrid], shape: tuple[int, ...], cut: Cut, n_words: int
-) -> NDArray[np.float32]:
+def count(grids: Sequence[WordGrid], shape: tuple[int, ...], cut: Cut, n_words: int) -> Array:
     """How often every word occurs in every cell: shape (rows * columns of cells, n_words)."""
-    counts = np.zeros((cut[0] * cut[1], n_words), np.float32)
+    whole = all(grid.weights is None for grid in grids)
+    counts = np.zeros((cut[0] * cut[1], n_words), np.float32 if whole else np.float64)
     for grid in grids:
         if grid.weights is None:
             rows, columns = grid.cells(shape, cut)

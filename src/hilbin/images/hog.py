@@ -65,7 +65,7 @@ class _Cells(ImageTransformer, LocalDescriptor):
 
     def spread(self, image: Pixels, contributions: Array) -> NDArray[np.float64]:
         """Spread the contributions of every cell evenly over its pixels."""
-        height, width = self._grid_shape()
+        height, width = self._grid_shape(self.size)
         share = np.asarray(contributions, np.float64).reshape(height, width, -1).sum(axis=2)
         scale = image.shape[0] / self.size[0], image.shape[1] / self.size[1]
         ys = (self._centres(height) + 0.5) * scale[0] - 0.5
@@ -73,12 +73,14 @@ class _Cells(ImageTransformer, LocalDescriptor):
         side = self._width * self.cell * max(scale)
         return paint(image.shape, [WordGrid(share, ys, xs, side)], [share])
 
-    def _grid_shape(self) -> tuple[int, int]:
-        raise NotImplementedError
+    def _grid_shape(self, size: tuple[int, ...]) -> tuple[int, int]:
+        """Rows and columns of cells, or of blocks of cells, of an image."""
+        rows, columns = core.hog_grid(size[0], size[1], self.cell)
+        return max(0, rows + 1 - self._width), max(0, columns + 1 - self._width)
 
     @property
     def _n_features_out(self) -> int:
-        height, width = self._grid_shape()
+        height, width = self._grid_shape(self.size)
         return height * width * self.n_dimensions
 
 
@@ -125,15 +127,10 @@ class FHOG(_Cells):
         self.n_jobs = n_jobs
 
     def _cells(self, values: NDArray[np.float32]) -> NDArray[np.float32]:
-        height, width = (core.fhog_cells(n, self.cell) for n in values.shape[:2])
-        out = np.empty((height, width, self.n_dimensions), np.float32)
+        out = np.empty((*self._grid_shape(values.shape[:2]), self.n_dimensions), np.float32)
         if out.size:
             core.fhog(values, self.cell, out)
         return out
-
-    def _grid_shape(self) -> tuple[int, int]:
-        height, width = (core.fhog_cells(n, self.cell) for n in self.size)
-        return height, width
 
 
 class HOG(_Cells):
@@ -180,11 +177,7 @@ class HOG(_Cells):
         self.n_jobs = n_jobs
 
     def _cells(self, values: NDArray[np.float32]) -> NDArray[np.float32]:
-        height, width = (max(0, n // self.cell - 1) for n in values.shape[:2])
-        out = np.empty((height, width, self.n_dimensions), np.float32)
+        out = np.empty((*self._grid_shape(values.shape[:2]), self.n_dimensions), np.float32)
         if out.size:
             core.hog(values, self.cell, out)
         return out
-
-    def _grid_shape(self) -> tuple[int, int]:
-        return self.size[0] // self.cell - 1, self.size[1] // self.cell - 1

@@ -1,0 +1,6 @@
+"""``python -m hilbin.cli`` is ``hilbin``."""
+
+from hilbin.cli import main
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,71 @@
+"""``hilbin info``: what a model file says about itself, from its header alone."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from hilbin import persist
+from hilbin.cli import _arguments as arguments
+from hilbin.cli._metadata import accuracy_line
+from hilbin.cli._models import require_file
+from hilbin.cli._outcome import DONE, command
+
+
+def info(model: str | Path) -> persist.ModelInfo:
+    """What a model file says about itself.
+
+    Parameters
+    ----------
+    model : path
+
+    Returns
+    -------
+    info : ModelInfo
+    """
+    require_file(model)
+    return persist.info(model)
+
+
+def described(path: str | Path, found: persist.ModelInfo) -> str:
+    """The same in lines for people."""
+    about = found.metadata
+    lines = [f"{path}: {found.class_name}, {found.n_bytes / 1e6:.1f} MB"]
+    if "kind" not in about:  # saved by hilbin.persist.save, not by hilbin train
+        notes = [f"{key}: {value}" for key, value in about.items()]
+        return "\n".join([*lines, *notes, _versions(found.versions)])
+    per_class = about["data"]["per_class"]
+    listed = ", ".join(f"{name} ({per_class.get(name, 0)})" for name in about["classes"])
+    things = "images" if about["kind"] == "images" else "rows of a table"
+    lines += [
+        f"{len(about['classes'])} classes of {things}: {listed}",
+        f"features: {about['features'] or 'the columns of the table'}; kernel: {about['kernel']}",
+        accuracy_line(about["cv"]),
+        f"made {about['created']} by: {about['command']}",
+        f"data: {about['data']['source']}, {about['data']['n']} {things}, "
+        f"sha256 {about['data']['sha256']}",
+        _versions(about["versions"]),
+    ]
+    lines += [f"could not be read: {f['name']}: {f['reason']}" for f in about["unreadable"]]
+    lines += [
+        f"looks wrong: {s['name']} is {s['label']}, rather {s['suggested']} (by {s['margin']:.2f})"
+        for s in about["suspicious"]
+    ]
+    return "\n".join(lines)
+
+
+def _versions(versions: dict[str, Any]) -> str:
+    return "versions: " + ", ".join(f"{name} {number}" for name, number in versions.items())
+
+
+@command
+def info_command(
+    model: arguments.ModelFile,
+    as_json: arguments.AsJson = False,
+) -> int:
+    """Say what a model file is and how it was made."""
+    found = info(model)
+    if as_json:
+        print(json.dumps({"model": str(model), **vars(found)}))
+    else:
+        print(described(model, found))
+    return DONE

@@ -1,0 +1,232 @@
+"""``hilbin predict``: labels and scores of images, or of the rows of tables."""
+
+import csv
+import io
+import json
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import joblib
+import numpy as np
+
+from hilbin import parallel
+from hilbin.cli import _arguments as arguments
+from hilbin.cli._console import Console
+from hilbin.cli._models import Model, load_model
+from hilbin.cli._outcome import DONE, FAILED, SOME_UNREADABLE, InputError, command, complain
+from hilbin.cli._sorting import copy_into, folder_names
+from hilbin.cli._tables import SUFFIXES, read_table
+from hilbin.files import write_whole
+from hilbin.images import find_images
+
+BLOCK = 64
+UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """What the model says about one image or row.
+
+    Parameters
+    ----------
+    path : str
+        Of the image, or of the table with the number of the row: ``data.csv:1``.
+    label : str
+        Of the highest score; "unknown" if it is rejected.
+    score : float
+        The highest score.
+    rejected : bool
+        Whether the score is too low.
+    top : list of (str, float)
+        The best labels and their scores.
+    copy : str or None
+        Where the image was copied to.
+    """
+
+    path: str
+    label: str
+    score: float
+    rejected: bool
+    top: list[tuple[str, float]]
+    copy: str | None = None
+
+
+@dataclass
+class Predicted:
+    """What came of all files.
+
+    Parameters
+    ----------
+    predictions : list of Prediction
+    unreadable : list of dict
+        ``path`` and ``reason`` of files that could not be read.
+    """
+
+    predictions: list[Prediction] = field(default_factory=list)
+    unreadable: list[dict[str, str]] = field(default_factory=list)
+
+
+def predict(
+    model: str | os.PathLike[str],
+    paths: Sequence[str | os.PathLike[str]],
+    *,
+    top: int = 1,
+    reject: float | None = None,
+    sort_into: str | os.PathLike[str] | None = None,
+    jobs: int = -1,
+    console: Console | None = None,
+) -> Predicted:
+    """Labels of images, or of the rows of tables.
+
+    Parameters
+    ----------
+    model : path
+        A file that ``hilbin train`` wrote.
+    paths : sequence of paths
+        Images and folders of images; tables, if the model is of tables.
+    top : int, default=1
+        How many labels to give.
+    reject : float from 0 to 1, optional
+        Answer "unknown" where the highest score is lower than it was for all but this share of
+        the held-out training examples that were classified correctly.
+    sort_into : path, optional
+        Copy every image into a folder of its label in this folder.
+    jobs : int, default=-1
+        Threads; -1 is all processors.
+    console : Console, optional
+        Told of the progress.
+
+    Returns
+    -------
+    predicted : Predicted
+    """
+    console = Console(quiet=True) if console is None else console
+    loaded = load_model(Path(model))
+    if reject is not None and not 0 <= reject <= 1:
+        raise InputError(f"--reject must be from 0 to 1, got {reject}")
+    threshold = -np.inf if reject is None else loaded.threshold(reject)
+    decide = _decider(loaded.classes, top, threshold)
+    with joblib.parallel_config(n_jobs=jobs), parallel.blas_threads(jobs):
+        if not loaded.of_images:
+            if sort_into is not None:
+                raise InputError("--sort-into copies images; this model is of tables")
+            return _of_tables(loaded, [Path(p) for p in paths], decide)
+        images = _listed([Path(p) for p in paths])
+        folder = None if sort_into is None else Path(sort_into)
+        return _of_images(loaded, images, decide, folder, console)
+
+
+Decide = Callable[[str, Any], Prediction]
+
+
+def _decider(classes: list[str], top: int, threshold: float) -> Decide:
+    def decide(path: str, scores: Any) -> Prediction:
+        order = np.argsort(-scores, kind="stable")[: max(1, top)]
+        best = [(classes[k], float(scores[k])) for k in order]
+        label, score = best[0]
+        rejected = bool(score < threshold)
+        return Prediction(path, UNKNOWN if rejected else label, score, rejected, best)
+
+    return decide
+
+
+def _listed(paths: Sequence[Path]) -> list[Path]:
+    images: list[Path] = []
+    for path in paths:
+        images += find_images(path) if path.is_dir() else [path]
+    if not images:
+        raise InputError(f"{', '.join(map(str, paths))}: there is no image")
+    return images
+
+
+def _of_images(
+    model: Model, images: list[Path], decide: Decide, folder: Path | None, console: Console
+) -> Predicted:
+    folders = folder_names(dict.fromkeys([*model.classes, UNKNOWN]))
+    found = Predicted()
+    with console.stage("predicting", len(images)) as advance:
+        for begin, end in parallel.ranges(len(images), BLOCK):
+            scores, unreadable = model.image_scores(images[begin:end])
+            for i, path in enumerate(images[begin:end]):
+                if i in unreadable:
+                    reason = unreadable[i].reason
+                    found.unreadable.append({"path": str(path), "reason": reason})
+                    continue
+                one = decide(str(path), scores[i])
+                if folder is not None:
+                    copy = copy_into(folder / folders[one.label], path)
+                    one = Prediction(**{**vars(one), "copy": str(copy)})
+                found.predictions.append(one)
+            advance(end - begin)
+    return found
+
+
+def _of_tables(model: Model, paths: Sequence[Path], decide: Decide) -> Predicted:
+    about = model.metadata["table"]
+    found = Predicted()
+    for path in paths:
+        if path.suffix.lower() not in SUFFIXES:
+            raise InputError(
+                f"{path}: not a table ({', '.join(SUFFIXES)}); this model is of tables"
+            )
+        table = read_table(
+            path, about["target"], columns=about["columns"], n_features=about["n_features"]
+        )
+        for i, scores in enumerate(model.scores(table.rows), 1):
+            found.predictions.append(decide(f"{path}:{i}", scores))
+    return found
+
+
+def as_csv(found: Predicted) -> str:
+    """The predictions as a CSV file: path, label, score, and the other labels and scores."""
+    most = max((len(p.top) for p in found.predictions), default=1)
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    others = [name for k in range(2, most + 1) for name in (f"label_{k}", f"score_{k}")]
+    writer.writerow(["path", "label", "score", *others])
+    for one in found.predictions:
+        rest = [value for pair in one.top[1:] for value in pair]
+        writer.writerow([one.path, one.label, one.score, *rest])
+    return text.getvalue()
+
+
+def as_lines(found: Predicted) -> str:
+    """The predictions as lines: path, label, score, and the other labels and scores, by tabs."""
+    lines = []
+    for one in found.predictions:
+        pairs = [(one.label, one.score), *one.top[1:]]
+        lines.append("\t".join([one.path, *(f"{label}\t{score:.3f}" for label, score in pairs)]))
+    return "\n".join(lines)
+
+
+@command
+def predict_command(
+    model: arguments.ModelFile,
+    paths: arguments.Paths,
+    top: arguments.Top = 1,
+    reject: arguments.Reject = None,
+    sort_into: arguments.SortInto = None,
+    csv_file: arguments.CsvFile = None,
+    jobs: arguments.Jobs = -1,
+    as_json: arguments.AsJson = False,
+    quiet: arguments.Quiet = False,
+) -> int:
+    """Say what images, or the rows of tables, are."""
+    console = Console(quiet)
+    found = predict(
+        model, paths, top=top, reject=reject, sort_into=sort_into, jobs=jobs, console=console
+    )
+    for file in found.unreadable:
+        complain(f"cannot be read: {file['path']}: {file['reason']}")
+    if csv_file is not None:
+        write_whole(csv_file, as_csv(found).encode(errors="surrogateescape"))
+    if as_json:
+        print(json.dumps(asdict(found)))
+    elif found.predictions:
+        print(as_lines(found))
+    if not found.predictions:
+        return FAILED
+    return SOME_UNREADABLE if found.unreadable else DONE

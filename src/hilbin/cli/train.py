@@ -1,0 +1,170 @@
+"""``hilbin train``: labelled images or a table to a model file."""
+
+import json
+import os
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import joblib
+from sklearn.pipeline import Pipeline
+
+from hilbin import parallel, persist
+from hilbin.cli import _arguments as arguments
+from hilbin.cli._cache import Cache
+from hilbin.cli._classifiers import LINEAR, check_kernel_name
+from hilbin.cli._console import Console
+from hilbin.cli._features import check_features
+from hilbin.cli._material import ImageMaterial, TableMaterial
+from hilbin.cli._metadata import about_model, accuracy_line
+from hilbin.cli._options import AUTO, TrainOptions, seconds_of
+from hilbin.cli._outcome import DONE, SOME_UNREADABLE, InputError, command, complain
+from hilbin.cli._search import Material, attempt, make, search
+from hilbin.cli._sources import open_source
+from hilbin.cli._tables import Table
+from hilbin.images.augment import parse_transforms
+
+
+@dataclass(frozen=True)
+class Trained:
+    """What training gave.
+
+    Parameters
+    ----------
+    output : Path
+        The model file.
+    n_bytes : int
+        Its size.
+    metadata : dict
+        What it says about itself, as :func:`hilbin.persist.info` gives it.
+    """
+
+    output: Path
+    n_bytes: int
+    metadata: dict[str, Any]
+
+    @property
+    def unreadable(self) -> list[dict[str, str]]:
+        """Names of files that could not be read, and reasons."""
+        found: list[dict[str, str]] = self.metadata["unreadable"]
+        return found
+
+
+def train(options: TrainOptions, console: Console | None = None) -> Trained:
+    """Train a classifier and write it to a file.
+
+    Parameters
+    ----------
+    options : TrainOptions
+    console : Console, optional
+        Told of the progress; nobody by default.
+
+    Returns
+    -------
+    trained : Trained
+    """
+    console = Console(quiet=True) if console is None else console
+    end = time.monotonic() + (seconds_of(options.budget) if options.budget else 0)
+    check(options)
+    data = open_source(options.source, options.target)
+    cache = Cache(options.cache_folder())
+    with joblib.parallel_config(n_jobs=options.jobs), parallel.blas_threads(options.jobs):
+        try:
+            material: Material = (
+                TableMaterial(options, data)
+                if isinstance(data, Table)
+                else ImageMaterial(options, data, cache, console)
+            )
+            trained = _train(options, material, console, end)
+        except KeyboardInterrupt:
+            hint = () if isinstance(data, Table) else ("run the same command again to continue",)
+            raise KeyboardInterrupt(*hint) from None
+    if not options.keep_cache:
+        cache.remove()
+    return trained
+
+
+def check(options: TrainOptions) -> None:
+    """Complain about options that are wrong before any work is done."""
+    if options.features != AUTO:
+        check_features(options.features)
+    if options.kernel != AUTO:
+        check_kernel_name(options.kernel)
+    if options.virtual is not None:
+        try:
+            parse_transforms(options.virtual)
+        except ValueError as error:
+            raise InputError(f"--virtual: {error}") from None
+    if options.seed < 0 or options.seed >= 2**32:
+        raise InputError(f"--seed must be from 0 to 4294967295, got {options.seed}")
+    output = Path(options.output)
+    if output.is_dir():
+        raise InputError(f"{output}: is a folder, not a file to write the model to")
+    if not output.parent.is_dir():
+        raise InputError(f"{output.parent}: there is no such folder to write the model to")
+    if not os.access(output.parent, os.W_OK):
+        raise InputError(f"{output.parent}: not allowed to write there")
+
+
+def _train(options: TrainOptions, material: Material, console: Console, end: float) -> Trained:
+    best, tried = search(options, material, console, lambda: end - time.monotonic())
+    trial = best.trial
+    linear = best
+    if trial.kernel != LINEAR and best.held_out is not None:
+        plain = type(trial)(trial.features, LINEAR)
+        linear = attempt(plain, material, options.seed, console, "linear baseline")
+    examples = material.examples(trial.features)
+    with console.stage("training"):
+        model = make(trial, material, options.seed)().fit(examples.rows, examples.labels)
+    pipeline = Pipeline([*material.steps(trial.features), ("classifier", model)])
+    metadata = about_model(options, material, best, linear, tried, console.seconds)
+    metadata["classes"] = [str(c) for c in model.classes_]
+    persist.save(pipeline, options.output, metadata=metadata)
+    return Trained(Path(options.output), os.path.getsize(options.output), metadata)
+
+
+def summary(trained: Trained) -> str:
+    """What the command prints."""
+    about = trained.metadata
+    things = about["kind"] if about["kind"] == "images" else "rows"
+    used = ", ".join(filter(None, (about["features"], about["kernel"])))
+    lines = [
+        f"{trained.output}: {len(about['classes'])} classes, {about['data']['n']} {things}, "
+        f"{used}, {trained.n_bytes / 1e6:.1f} MB"
+    ]
+    lines.append(accuracy_line(about["cv"]))
+    if about["suspicious"]:
+        lines.append(f"{len(about['suspicious'])} labels look wrong; hilbin info lists them")
+    return "\n".join(lines)
+
+
+@command
+def train_command(
+    source: arguments.Source,
+    output: arguments.Output,
+    target: arguments.Target = None,
+    features: arguments.Features = AUTO,
+    kernel: arguments.KernelName = AUTO,
+    budget: arguments.Budget = None,
+    virtual: arguments.Virtual = None,
+    seed: arguments.Seed = 0,
+    jobs: arguments.Jobs = -1,
+    max_side: arguments.MaxSide = 256,
+    cache: arguments.CacheFolder = None,
+    keep_cache: arguments.KeepCache = False,
+    as_json: arguments.AsJson = False,
+    quiet: arguments.Quiet = False,
+) -> int:
+    """Train a classifier of images, or of the rows of a table."""
+    settings = (target, features, kernel, budget, virtual, seed, jobs, max_side)
+    options = TrainOptions(source, output, *settings, cache, keep_cache)
+    trained = train(options, Console(quiet))
+    for file in trained.unreadable:
+        complain(f"cannot be read: {file['name']}: {file['reason']}")
+    if as_json:
+        about = {k: v for k, v in trained.metadata.items() if k != "train"}
+        print(json.dumps({"model": str(trained.output), "bytes": trained.n_bytes, **about}))
+    else:
+        print(summary(trained))
+    return SOME_UNREADABLE if trained.unreadable else DONE

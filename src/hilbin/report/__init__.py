@@ -1,0 +1,20 @@
+"""One page that shows how good a classifier is and why it decides as it does.
+
+The caller collects an :class:`Evidence`; :func:`write_report` makes one HTML file of it that needs
+no network, no other file and no server. :func:`overlay` lays a heat map over a photograph.
+Pictures need Pillow (``pip install "hilbin[images]"``); a page about a table does not.
+"""
+
+from hilbin.report.evidence import Duplicate, Evidence, Shape, Suspicion, VisualWord
+from hilbin.report.heat import overlay
+from hilbin.report.page import write_report
+
+__all__ = [
+    "Duplicate",
+    "Evidence",
+    "Shape",
+    "Suspicion",
+    "VisualWord",
+    "overlay",
+    "write_report",
+]

@@ -1,0 +1,78 @@
+"""Text to HTML: whatever is filled in is escaped, unless it is HTML already.
+
+File names are what the file system gives: they may hold tags, control characters, half of a
+surrogate pair, marks that turn the direction of writing, and be very long.
+"""
+
+import html
+import math
+import re
+from collections.abc import Iterable
+from typing import Any
+
+LONGEST = 160
+# control characters, and marks that would reorder the text after them
+UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]")
+NARROW_SPACE, MINUS, ELLIPSIS, DASH = "\u202f", "\u2212", "\u2026", "\u2013"
+
+
+class Html(str):
+    """Text that is HTML, to be put into the page as it is."""
+
+    __slots__ = ()
+
+
+def short(text: Any, longest: int = LONGEST) -> str:
+    """The text, its middle left out if it is long, with nothing in it that is not seen."""
+    text = str(text)
+    if len(text) > longest:
+        head = (longest - 1) // 2
+        text = text[:head] + ELLIPSIS + text[len(text) - (longest - 1 - head) :]
+    text = text.encode("utf-8", "backslashreplace").decode()
+    return UNSEEN.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def fill(template: str, **values: Any) -> Html:
+    """The template with every ``{name}`` replaced by the escaped value, or by the HTML as it is."""
+    return Html(template.format(**{name: _safe(value) for name, value in values.items()}))
+
+
+def file_name(name: str) -> Html:
+    """A name that keeps its own direction of writing and may be broken after its slashes."""
+    return fill("<bdi>{name}</bdi>", name=Html(_safe(name).replace("/", "/<wbr>")))
+
+
+def join(parts: Iterable[Html]) -> Html:
+    """One piece of HTML after the other."""
+    return Html("".join(parts))
+
+
+def _safe(value: Any) -> str:
+    return value if isinstance(value, Html) else html.escape(str(value), quote=True)
+
+
+def percent(share: float, digits: int = 1) -> str:
+    """0.934 as 93.4 %."""
+    return DASH if math.isnan(share) else f"{100 * share:.{digits}f}{NARROW_SPACE}%"
+
+
+def fraction(share: float) -> str:
+    """0.934 as 0.93, and nothing as a dash."""
+    return DASH if math.isnan(share) else f"{share:.2f}"
+
+
+def signed(value: float) -> str:
+    """A score: with its sign, three digits, and a minus as long as the plus."""
+    return f"{value:+.3g}".replace("-", MINUS)
+
+
+def number(value: float) -> str:
+    """A tick of an axis."""
+    return f"{value:.4g}".replace("-", MINUS)
+
+
+def shown_of(shown: int, total: int, what: str) -> str:
+    """How many are shown of how many."""
+    if shown == total:
+        return f"All {total:,} {what} are shown." if total > 1 else ""
+    return f"{shown:,} of {total:,} {what} are shown, to keep this page small."

@@ -1,0 +1,249 @@
+"""What the page is made from: test results, pictures of them, and what the model has learnt.
+
+Nothing here is computed: the caller has the model and the files, the page has neither. Pictures
+are asked for one at a time, and only those that are shown.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+
+
+class Shape(Protocol):
+    """What one feature adds to a score, as a function of its value.
+
+    :class:`hilbin.estimators.ShapeFunction` is one. ``contributions`` has the shape ``(n_points,)``
+    if there are two classes (what is added to the score of the second), else ``(n_points,
+    n_classes)``; between two of the ``values`` the function is constant if ``stepped``, else
+    linear.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hilbin.estimators import ShapeFunction
+    >>> from hilbin.report import Shape
+    >>> width: Shape = ShapeFunction("width", np.array([0.0, 1.0]), np.array([0.0, 2.0]), False)
+    >>> width.name
+    'width'
+    """
+
+    @property
+    def name(self) -> str:
+        """Of the feature."""
+
+    @property
+    def values(self) -> Array:
+        """Where the function changes."""
+
+    @property
+    def contributions(self) -> Array:
+        """The function there."""
+
+    @property
+    def stepped(self) -> bool:
+        """Whether it is constant between two values, or linear."""
+
+
+@dataclass(frozen=True, eq=False)
+class VisualWord:
+    """A word of the codebook, shown by patches that were assigned to it.
+
+    Parameters
+    ----------
+    shape : Shape
+        What the word adds to the scores, by how often it occurs.
+    label : int
+        The class the word matters to, as an index of :attr:`Evidence.classes`.
+    patches : sequence of uint8 arrays of shape (h, w) or (h, w, 3)
+        Parts of training images with this word; the first 16 are shown.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hilbin.estimators import ShapeFunction
+    >>> from hilbin.report import VisualWord
+    >>> shape = ShapeFunction("word 17", np.array([0.0, 1.0]), np.array([0.0, 2.0]), False)
+    >>> VisualWord(shape, label=1, patches=[np.zeros((16, 16), np.uint8)]).shape.name
+    'word 17'
+    """
+
+    shape: Shape
+    label: int
+    patches: Sequence[Array] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Suspicion:
+    """An example whose label the other examples speak against.
+
+    Parameters
+    ----------
+    name : str
+        File name, or what the example is called.
+    given : str
+        Its label.
+    suggested : str
+        The label with the highest score when the model has not seen this example.
+    margin : float
+        By how much that score is higher.
+    picture : uint8 array of shape (h, w) or (h, w, 3), optional
+        The image.
+
+    Examples
+    --------
+    >>> from hilbin.report import Suspicion
+    >>> Suspicion("heron/17.jpg", given="heron", suggested="egret", margin=1.2).suggested
+    'egret'
+    """
+
+    name: str
+    given: str
+    suggested: str
+    margin: float
+    picture: Array | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Duplicate:
+    """A test example that is nearly a training example.
+
+    Parameters
+    ----------
+    train, test : str
+        Names of the two.
+    similarity : float
+        Normalised kernel value, 1 if they are the same.
+    train_label, test_label : str
+        Their labels.
+    train_picture, test_picture : uint8 array of shape (h, w) or (h, w, 3), optional
+        The images.
+
+    Examples
+    --------
+    >>> from hilbin.report import Duplicate
+    >>> pair = Duplicate("a.jpg", "b.jpg", 0.998, train_label="heron", test_label="egret")
+    >>> pair.train_label == pair.test_label
+    False
+    """
+
+    train: str
+    test: str
+    similarity: float
+    train_label: str
+    test_label: str
+    train_picture: Array | None = None
+    test_picture: Array | None = None
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Evidence:
+    """All that a page shows.
+
+    Parameters
+    ----------
+    title : str
+        Of the page.
+    classes : sequence of str
+        Names of the classes, at least two.
+    truth : array-like of int of shape (n,)
+        The class of every test example, as an index of ``classes``.
+    scores : array-like of shape (n, n_classes)
+        Decision values; the highest is the prediction. A model with one score ``f`` for two classes
+        gives ``-f`` and ``f``.
+    names : sequence of str
+        File names of the test examples, or what they are called.
+    picture : callable, optional
+        ``picture(i)`` is test image ``i`` as a uint8 array of shape (h, w) or (h, w, 3). Without
+        it, the examples are rows of a table.
+    heat : callable, optional
+        ``heat(i, k)`` shares out the score of class ``k`` for image ``i`` over its pixels: a float
+        array of shape (h, w), of any size.
+    bias : array-like of shape (n_classes,), optional
+        What a score has beside the sum of its heat map. With it, the page checks the sums.
+    exact : bool, default=True
+        Whether the heat maps are meant to sum to the scores less the bias.
+    exact_note : str, default=""
+        One sentence on how the maps were made, or why they are not exact.
+    baselines : mapping of str to float, optional
+        Accuracies of simpler models on the same test examples, as ``{"linear": 0.71}``.
+    words : sequence of VisualWord, optional
+        The most useful first.
+    features : sequence of Shape, optional
+        For tables: shape functions, the most useful first.
+    suspicious : sequence of Suspicion, optional
+        The most suspicious first; ``None`` if nobody looked, as for the next two.
+    duplicates : sequence of Duplicate, optional
+        The most similar first.
+    unreadable : sequence of (str, str), optional
+        Files that could not be read, and why.
+    provenance : mapping of str to str, optional
+        Command, seed, versions, hash of the data.
+    timings : mapping of str to float, optional
+        Seconds per step.
+
+    Examples
+    --------
+    >>> from hilbin.report import Evidence
+    >>> evidence = Evidence(
+    ...     title="Birds",
+    ...     classes=["egret", "heron"],
+    ...     truth=[0, 1, 1],
+    ...     scores=[[0.3, -0.3], [-1.0, 1.0], [0.1, -0.1]],
+    ...     names=["1.jpg", "2.jpg", "3.jpg"],
+    ... )
+    >>> evidence.scores.shape
+    (3, 2)
+    """
+
+    title: str
+    classes: Sequence[str]
+    truth: Any
+    scores: Any
+    names: Sequence[str]
+    picture: Callable[[int], Array] | None = None
+    heat: Callable[[int, int], Array] | None = None
+    bias: Any = None
+    exact: bool = True
+    exact_note: str = ""
+    baselines: Mapping[str, float] = field(default_factory=dict)
+    words: Sequence[VisualWord] = ()
+    features: Sequence[Shape] = ()
+    suspicious: Sequence[Suspicion] | None = None
+    duplicates: Sequence[Duplicate] | None = None
+    unreadable: Sequence[tuple[str, str]] | None = None
+    provenance: Mapping[str, str] = field(default_factory=dict)
+    timings: Mapping[str, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        c = len(self.classes)
+        if c < 2:
+            raise ValueError(f"classes must be at least two, got {c}")
+        truth = np.asarray(self.truth)
+        if truth.ndim != 1 or truth.size == 0 or truth.dtype.kind not in "iu":
+            raise ValueError("truth must be a non-empty vector of whole numbers")
+        if truth.min() < 0 or truth.max() >= c:
+            at = int(np.flatnonzero((truth < 0) | (truth >= c))[0])
+            raise ValueError(f"truth[{at}] = {truth[at]} is no index of the {c} classes")
+        scores = np.asarray(self.scores, np.float64)
+        if scores.shape != (truth.size, c):
+            raise ValueError(f"scores must have the shape {(truth.size, c)}, got {scores.shape}")
+        if not np.isfinite(scores).all():
+            at = int(np.flatnonzero(~np.isfinite(scores).all(axis=1))[0])
+            raise ValueError(f"scores[{at}] is not finite")
+        if len(self.names) != truth.size:
+            raise ValueError(f"names must be {truth.size}, one per test example")
+        for word in self.words:
+            if not 0 <= word.label < c:
+                raise ValueError(f"words: label {word.label} of {word.shape.name!r} is no class")
+        object.__setattr__(self, "truth", truth.astype(np.int64))
+        object.__setattr__(self, "scores", scores)
+        if self.bias is not None:
+            bias = np.asarray(self.bias, np.float64)
+            if bias.shape != (c,):
+                raise ValueError(f"bias must have the shape {(c,)}, got {bias.shape}")
+            object.__setattr__(self, "bias", bias)

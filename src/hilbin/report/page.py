@@ -1,0 +1,119 @@
+"""The page: its sections in order, in one file that is small enough to send.
+
+Nothing is loaded from outside and nothing may be: the content security policy allows pictures
+inside the page, its own style, and the one script whose hash it names.
+"""
+
+import base64
+import hashlib
+import os
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+
+from hilbin.files import write_whole
+from hilbin.report._checks import duplicates, labels, unreadable
+from hilbin.report._classes import classes
+from hilbin.report._confusion import confusion
+from hilbin.report._context import Caps, Context
+from hilbin.report._headline import headline
+from hilbin.report._html import Html, fill, join, short
+from hilbin.report._learnt import features, words
+from hilbin.report._measures import Measures
+from hilbin.report._mistakes import mistakes
+from hilbin.report._origin import origin
+from hilbin.report._pictures import Pictures
+from hilbin.report._reject import reject
+from hilbin.report.evidence import Evidence
+
+SECTIONS = (
+    ("Accuracy", headline),
+    ("Confusion", confusion),
+    ("Classes", classes),
+    ("Mistakes", mistakes),
+    ("Words", words),
+    ("Features", features),
+    ("Labels", labels),
+    ("Duplicates", duplicates),
+    ("Reject", reject),
+    ("Unreadable", unreadable),
+    ("Origin", origin),
+)
+LOWER = (1.0, 0.7, 0.5, 0.35, 0.2, 0.1, 0.05, 0.0)  # caps are multiplied by these in turn
+
+
+def write_report(
+    evidence: Evidence, path: str | os.PathLike[str], *, max_bytes: int = 5_000_000
+) -> Path:
+    """Write the page about a classifier: one HTML file, whole or not at all.
+
+    Parameters
+    ----------
+    evidence : Evidence
+        What to show.
+    path : path-like
+        Where the file shall be. Its folder must exist.
+    max_bytes : int, default=5_000_000
+        The page shows fewer pictures and names until it is no larger; it says how many of how many.
+
+    Returns
+    -------
+    path : Path
+        Where it is.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from hilbin.report import Evidence, write_report
+    >>> evidence = Evidence(
+    ...     title="Birds",
+    ...     classes=["egret", "heron"],
+    ...     truth=[0, 1, 1],
+    ...     scores=[[0.3, -0.3], [-1.0, 1.0], [0.1, -0.1]],
+    ...     names=["1.jpg", "2.jpg", "3.jpg"],
+    ...     baselines={"always heron": 2 / 3},
+    ... )
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     page = write_report(evidence, Path(folder) / "birds.html")
+    ...     "66.7" in page.read_text(encoding="utf-8")
+    True
+    """
+    measures, pictures = Measures(evidence), Pictures()
+    for factor in LOWER:
+        page = _page(Context(evidence, measures, pictures, Caps().scaled(factor))).encode()
+        if len(page) <= max_bytes:
+            break
+    else:
+        raise ValueError(f"max_bytes={max_bytes}: the page has {len(page)} without any picture")
+    write_whole(path, page)
+    return Path(path)
+
+
+def _page(context: Context) -> Html:
+    made = [(title, make(context)) for title, make in SECTIONS]
+    made = [(title, html) for title, html in made if html]
+    links = join(
+        fill(
+            '<li><a href="#{anchor}">{title}</a></li>',
+            anchor=html.split('id="', 1)[1].split('"', 1)[0],
+            title=title,
+        )
+        for title, html in made
+    )
+    script = _text("page.js")
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    return fill(
+        _text("page.html"),
+        hash=digest,
+        style=_text("page.css"),
+        script=script,
+        title=short(context.evidence.title),
+        links=links,
+        sections=join(html for _, html in made),
+    )
+
+
+@cache
+def _text(name: str) -> Html:
+    return Html(files("hilbin.report").joinpath(name).read_text(encoding="utf-8"))

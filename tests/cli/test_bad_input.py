@@ -1,0 +1,196 @@
+"""What cannot be used is named, in one line, with an exit code."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+from PIL import Image
+
+
+def only_line(result):
+    lines = result.stderr.strip().splitlines()
+    assert len(lines) == 1, result.stderr
+    assert lines[0].startswith("hilbin: ")
+    assert result.stdout == ""
+    return lines[0]
+
+
+def test_nothing_to_learn_from(tmp_path, cli, photos):
+    output = tmp_path / "m.hilbin"
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    assert "no image" in only_line(cli("train", empty, "-o", output, code=2))
+    assert "no such" in only_line(cli("train", tmp_path / "none", "-o", output, code=2))
+    loose = only_line(cli("train", photos / "down", "-o", output, code=2))
+    assert "6 images lie in it without a folder" in loose
+    (empty / "one").symlink_to(photos / "down")
+    assert "only the class 'one'" in only_line(cli("train", empty, "-o", output, code=2))
+    assert not output.exists()
+    assert not (tmp_path / "m.hilbin.cache").exists()
+
+
+def test_some_images_are_unreadable(own_photos, tmp_path, cli, cli_json, bad_images):
+    reasons = bad_images(own_photos / "down")
+    words = ("train", own_photos, "-o", tmp_path / "m.hilbin", "--features", "sift+color")
+    result = cli(*words, "--quiet", code=1)
+    for name, reason in reasons.items():
+        lines = [line for line in result.stderr.splitlines() if f"down/{name}" in line]
+        assert len(lines) == 1
+        assert reason in lines[0]
+    found = cli_json("info", tmp_path / "m.hilbin")["metadata"]
+    assert {u["name"].removeprefix("down/") for u in found["unreadable"]} == set(reasons)
+    assert found["data"]["n"] == 18
+    assert found["cv"]["n"] == 18
+    assert "pic 5.png" in found["train"]["names"][11]
+    assert found["seconds"].keys() >= {"training"}
+
+
+def test_only_unreadable_images(tmp_path, cli):
+    for label in ("a", "b"):
+        (tmp_path / "all" / label).mkdir(parents=True)
+        (tmp_path / "all" / label / "x.png").write_text("nothing")
+    line = only_line(cli("train", tmp_path / "all", "-o", tmp_path / "m.hilbin", code=2))
+    assert "none of the 2 images can be read" in line
+
+
+def test_one_class_is_readable(tmp_path, cli, photos):
+    (tmp_path / "all" / "bad").mkdir(parents=True)
+    (tmp_path / "all" / "bad" / "x.png").write_text("nothing")
+    (tmp_path / "all" / "good").symlink_to(photos / "down")
+    words = ("train", tmp_path / "all", "-o", tmp_path / "m.hilbin", "--features", "centrist")
+    result = cli(*words, "--quiet", code=2)
+    assert "readable images: only the class 'good'" in only_line(result)
+
+
+def test_odd_images_are_read(own_photos, tmp_path, cli):
+    first = own_photos / "across" / "pic 0.png"
+    with Image.open(first) as picture:
+        picture.convert("P").save(own_photos / "across" / "palette.png")
+        picture.convert("CMYK").save(own_photos / "across" / "cmyk.jpg")
+        picture.convert("I;16").save(own_photos / "across" / "deep.png")
+        picture.convert("RGBA").save(own_photos / "across" / ("very long " * 24 + ".png"))
+        picture.convert("L").save(own_photos / "across" / "ユニコード 🐦.png")
+        picture.resize((1, 1)).save(own_photos / "across" / "one pixel.png")
+    result = cli("train", own_photos, "-o", tmp_path / "m.hilbin", "--quiet")
+    assert "3 classes, 24 images" in result.stdout
+
+
+def test_list_of_images(photos, tmp_path, cli):
+    table = tmp_path / "list.csv"
+    lines = ["path,label"]
+    lines += [f"{photos}/{c}/pic {i}.png,{c}/{c}" for c in ("across", "down") for i in range(4)]
+    table.write_text("\n".join([*lines, "gone.png,down/down"]), encoding="utf-8")
+    words = ("train", table, "-o", tmp_path / "m.hilbin", "--features", "centrist")
+    result = cli(*words, code=1)
+    assert "gone.png: there is no such file" in result.stderr
+    assert "2 classes, 8 images" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("content", "complaint"),
+    [
+        (b"", "path and label"),
+        (b"path,label\n", "no line after"),
+        (b"path,label\na.png,\n", "line 2"),
+        (b"a,b\n1,2\n", "--target"),
+        (b"path,label\n\xff\xfe,a\n", "UTF-8"),
+        (b"path,label\na.png,x\nb.png,x\n", "only the class 'x'"),
+    ],
+)
+def test_bad_lists_of_images(tmp_path, cli, content, complaint):
+    table = tmp_path / "list.csv"
+    table.write_bytes(content)
+    line = only_line(cli("train", table, "-o", tmp_path / "m.hilbin", code=2))
+    assert complaint in line
+    assert "list.csv" in line
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (["--features", "surf"], "'surf' is not known"),
+        (["--features", "sift+"], "'' is not known"),
+        (["--features", "sift+sift"], "twice"),
+        (["--features", "onnx:none.onnx"], "none.onnx"),
+        (["--kernel", "rbf"], "'rbf' is not known"),
+        (["--budget", "soon"], "'soon' is no time"),
+        (["--virtual", "melt"], "'melt' is no transformation"),
+        (["--seed", "-1"], "--seed"),
+        (["--target", "y"], "--target is for tables"),
+    ],
+)
+def test_bad_options(photos, tmp_path, cli, words, complaint):
+    assert complaint in only_line(cli("train", photos, "-o", tmp_path / "m.hilbin", *words, code=2))
+    assert not list(tmp_path.iterdir())
+
+
+def test_bad_outputs(photos, tmp_path, cli):
+    assert "is a folder" in only_line(cli("train", photos, "-o", tmp_path, code=2))
+    nowhere = tmp_path / "none" / "m.hilbin"
+    assert "no such folder" in only_line(cli("train", photos, "-o", nowhere, code=2))
+
+
+@pytest.mark.parametrize("verb", ["predict", "info"])
+def test_bad_model_files(trained, tmp_path, cli, photos, verb):
+    more = [photos] if verb == "predict" else []
+    assert "no such model file" in only_line(cli(verb, tmp_path / "none", *more, code=2))
+    other = tmp_path / "other.hilbin"
+    other.write_bytes(b"\x80\x04cos\nsystem\n(S'true'\ntR.")  # a pickle that runs a command
+    assert "other.hilbin" in only_line(cli(verb, other, *more, code=2))
+    content = bytearray(trained.output.read_bytes())
+    content[100] ^= 1
+    other.write_bytes(bytes(content))
+    assert "other.hilbin" in only_line(cli(verb, other, *more, code=2))
+
+
+def test_models_that_are_no_classifier(tmp_path, cli, photos):
+    from hilbin import persist
+    from hilbin.kernels import Chi2
+
+    persist.save(Chi2(), tmp_path / "k.hilbin", metadata={"note": "mine"})
+    line = only_line(cli("predict", tmp_path / "k.hilbin", photos, code=2))
+    assert "not made by hilbin train" in line
+    assert "note: mine" in cli("info", tmp_path / "k.hilbin").stdout
+
+
+def test_usage(cli):
+    assert "train" in cli("--help").stdout
+    assert "Missing" in cli("train", code=2).stderr
+    assert "No such command" in cli("fly", code=2).stderr
+
+
+def run(*words, **more):
+    return subprocess.run(
+        [sys.executable, *map(str, words)], capture_output=True, text=True, **more
+    )
+
+
+def test_as_a_module(trained):
+    done = run("-m", "hilbin.cli", "info", trained.output)
+    assert done.returncode == 0, done.stderr
+    assert "3 classes of images" in done.stdout
+
+
+def test_names_that_are_no_text(trained, photos, tmp_path):
+    name = os.fsdecode(b"caf\xe9.png")
+    try:
+        (tmp_path / name).write_bytes((photos / "down" / "pic 1.png").read_bytes())
+    except OSError:
+        pytest.skip("the file system takes only valid names")
+    done = run("-m", "hilbin.cli", "predict", trained.output, tmp_path, "--csv", tmp_path / "o.csv")
+    assert done.returncode == 0, done.stderr
+    assert "caf\\udce9.png\tdown" in done.stdout
+    assert b"caf\xe9.png,down" in (tmp_path / "o.csv").read_bytes()
+
+
+def test_without_the_extra(monkeypatch, capsys):
+    from hilbin.cli import main
+
+    for name in [n for n in sys.modules if n.startswith("hilbin.cli.")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "typer", None)
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 2
+    assert 'pip install "hilbin[cli]"' in capsys.readouterr().err

@@ -1,0 +1,162 @@
+"""Tables of all four kinds, in and out."""
+
+import numpy as np
+import pytest
+from sklearn.datasets import dump_svmlight_file
+
+from hilbin import persist
+from hilbin.cli._classifiers import KERNELS
+from hilbin.cli._outcome import InputError
+from hilbin.cli._tables import read_table
+
+COLUMNS = ["wide", "with, comma", "third"]
+
+
+@pytest.fixture
+def data():
+    rng = np.random.default_rng(0)
+    y = np.repeat([3, 5, 10], 20)
+    X = rng.uniform(size=(60, 3)).round(3) + 0.001
+    X[np.arange(60), np.repeat([0, 1, 2], 20)] += 1
+    return X, y
+
+
+def write(path, X, y):
+    if path.suffix == ".csv":
+        lines = ['wide,kind,"with, comma",third']
+        lines += [f"{a},{label},{b},{c}" for (a, b, c), label in zip(X, y, strict=True)]
+        path.write_text("\n".join(lines))
+    elif path.suffix == ".npz":
+        np.savez(path, X=X, kind=y)
+    elif path.suffix == ".parquet":
+        pa = pytest.importorskip("pyarrow")
+        from pyarrow import parquet
+
+        columns = dict(zip(COLUMNS, X.T, strict=True)) | {"kind": y.astype(str)}
+        parquet.write_table(pa.table(columns), path)
+    else:
+        dump_svmlight_file(X, y, str(path), zero_based=False)
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".npz", ".parquet", ".svmlight", ".libsvm", ".txt"])
+def test_train_and_predict(data, tmp_path, cli, cli_json, suffix):
+    table, model = tmp_path / f"data{suffix}", tmp_path / "m.hilbin"
+    write(table, *data)
+    target = [] if suffix in (".svmlight", ".libsvm", ".txt") else ["--target", "kind"]
+    about = cli_json("train", table, "-o", model, *target)
+    assert about["kind"] == "table"
+    assert about["classes"] == ["10", "3", "5"]
+    assert about["data"]["per_class"] == {"10": 20, "3": 20, "5": 20}
+    assert about["cv"]["accuracy"] > 0.9
+    named = suffix in (".csv", ".parquet")
+    assert about["table"]["columns"] == (COLUMNS if named else None)
+    assert about["table"]["n_features"] == 3
+    found = cli_json("predict", model, table)["predictions"]
+    assert [p["path"] for p in found] == [f"{table}:{i}" for i in range(1, 61)]
+    assert np.mean([p["label"] == str(y) for p, y in zip(found, data[1], strict=True)]) > 0.9
+    loaded = persist.load(model)
+    assert list(loaded.named_steps) == ["classifier"]
+    assert loaded.predict(data[0]).tolist() == [p["label"] for p in found]
+    assert "3 classes of rows of a table" in cli("info", model).stdout
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("low", [0, -2])
+def test_kernels(data, tmp_path, cli_json, kernel, low):
+    table = tmp_path / "data.npz"
+    write(table, data[0] + low, data[1])
+    words = ("train", table, "-o", tmp_path / "m.hilbin", "--target", "kind", "--kernel", kernel)
+    assert cli_json(*words)["cv"]["accuracy"] > 0.85
+
+
+def test_columns_go_by_name(data, tmp_path, cli, cli_json):
+    table, other, model = (tmp_path / n for n in ("a.csv", "b.csv", "m.hilbin"))
+    write(table, *data)
+    cli("train", table, "-o", model, "--target", "kind")
+    X, _ = data
+    lines = ['third,note,"with, comma",wide', *(f"{c},x,{b},{a}" for a, b, c in X)]
+    other.write_text("\n".join(lines))
+    first, second = (cli_json("predict", model, t)["predictions"] for t in (table, other))
+    assert [p["score"] for p in first] == [p["score"] for p in second]
+    other.write_text("wide,third\n1,2\n")
+    result = cli("predict", model, other, code=2)
+    assert "no column 'with, comma', which the model takes" in result.stderr
+
+
+def test_wrong_tables_for_a_model(data, tmp_path, cli, photos):
+    table, model = tmp_path / "data.npz", tmp_path / "m.hilbin"
+    write(table, *data)
+    cli("train", table, "-o", model, "--target", "kind")
+    np.savez(tmp_path / "wide.npz", X=np.ones((2, 4)))
+    result = cli("predict", model, tmp_path / "wide.npz", code=2)
+    assert "4 columns of numbers; the model takes 3" in result.stderr
+    (tmp_path / "wide.svmlight").write_text("1 7:1\n")
+    assert "wide.svmlight" in cli("predict", model, tmp_path / "wide.svmlight", code=2).stderr
+    assert "not a table" in cli("predict", model, photos, code=2).stderr
+    result = cli("predict", model, table, "--sort-into", tmp_path / "x", code=2)
+    assert "this model is of tables" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "complaint"),
+    [
+        ("a.csv", "", "name the columns"),
+        ("a.csv", "a,a,y\n1,2,3\n", "each differently"),
+        ("a.csv", "a,b,y\n", "empty"),
+        ("a.csv", "y\n1\n2\n", "0 columns"),
+        ("a.csv", "a,b\n1,2\n", "no column 'y'; there are a, b"),
+        ("a.csv", "a,y\n1,x\n2\n", "row 2: 1 values for 2 columns"),
+        ("a.csv", "a,y\n1,x\nred,z\n", "row 2: 'red' in column 'a' is not a number"),
+        ("a.csv", "a,y\n1,x\nnan,z\n", "row 2: the value in column a is missing"),
+        ("a.csv", "a,y\n1,x\n,z\n", "row 2: '' in column 'a' is not a number"),
+        ("a.csv", "a,y\n1,x\n2,\n", "row 2: there is no label"),
+        ("a.csv", "a,y\n1,x\n2,x\n", "only the class 'x'"),
+        ("a.csv", "a,y\n1,0.5\n2,1.25\n", "fractions"),
+        ("a.npz", "text", "not a NumPy archive"),
+        ("a.parquet", "text", "not a Parquet file"),
+        ("a.svmlight", "text", "not an svmlight file"),
+        ("a.xlsx", "text", "neither a folder nor a table"),
+    ],
+)
+def test_bad_tables(tmp_path, cli, name, content, complaint):
+    table = tmp_path / name
+    table.write_text(content)
+    words = ("train", table, "-o", tmp_path / "m.hilbin", "--target", "y")
+    result = cli(*words, code=2)
+    assert complaint in result.stderr
+    assert name in result.stderr
+    assert len(result.stderr.splitlines()) == 1
+    assert [p.name for p in tmp_path.iterdir()] == [name]
+
+
+def test_bad_archives(tmp_path):
+    path = tmp_path / "a.npz"
+    np.savez(path, X=np.ones((3, 2)), y=np.ones(2))
+    with pytest.raises(InputError, match=r"shape \(2,\) for 3 rows"):
+        read_table(path, "y")
+    with pytest.raises(InputError, match="no array 'z'; there are X, y"):
+        read_table(path, "z")
+    np.savez(path, A=np.ones((3, 2)), B=np.ones((3, 2)), y=np.arange(3))
+    with pytest.raises(InputError, match="found A, B"):
+        read_table(path, "y")
+    np.savez(path, X=np.array([["a"]]), y=np.arange(1))
+    with pytest.raises(InputError, match="not numbers"):
+        read_table(path, "y")
+    np.savez(path, X=np.array([[object()]]), y=np.arange(1))
+    with pytest.raises(InputError, match="plain arrays"):
+        read_table(path, "y")
+
+
+def test_the_place_of_labels_must_be_said(data, tmp_path, cli):
+    for suffix in (".npz", ".csv"):
+        write(tmp_path / f"a{suffix}", *data)
+        result = cli("train", tmp_path / f"a{suffix}", "-o", tmp_path / "m", code=2)
+        assert "--target" in result.stderr
+
+
+def test_labels_are_texts(tmp_path):
+    path = tmp_path / "a.svmlight"
+    path.write_text("-1 1:1\n2.0 1:2\n3 2:1\n")
+    assert read_table(path).labels == ["-1", "2", "3"]
+    np.savez(tmp_path / "a.npz", X=np.ones((2, 1)), y=[True, False])
+    assert read_table(tmp_path / "a.npz", "y").labels == ["True", "False"]

@@ -1,0 +1,205 @@
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hilbin.report import Evidence, VisualWord, write_report
+from hilbin.report._confusion import order_of_display
+from hilbin.report._context import Caps, Context
+from hilbin.report._measures import Measures
+from hilbin.report._origin import duration
+from hilbin.report._pictures import Pictures
+from hilbin.report._svg import ticks
+
+
+def test_every_section_is_there(evidence_of, page_of):
+    page = page_of(evidence_of())
+    sections = [given["id"] for given in page.all("section")]
+    assert sections == [
+        *("headline", "confusion", "classes", "mistakes", "words", "labels", "duplicates"),
+        *("reject", "unreadable", "origin"),
+    ]
+    m = Measures(evidence_of())
+    for said in (
+        f"{100 * m.accuracy:.1f}\u202f%",
+        "linear",
+        "majority",
+        "checked on the maps below",
+        "word 0",
+        "odd.png",
+        "the labels differ",
+        "broken.jpg",
+        "3 min 20 s",
+        "hilbin eval",
+    ):
+        assert said in page.words, said
+    cells = [int(c) for c in re.findall(r'<td class="[de]\d">(\d+)</td>', page.raw)]
+    assert sum(cells) == m.n
+    assert len([g for g in page.all("figure") if "data-t" in g]) == m.n
+
+
+def test_the_page_stays_small(evidence_of, tmp_path):
+    noise = np.random.default_rng(0).integers(0, 256, (80, 80, 3), dtype=np.uint8)
+    asked = []
+
+    def picture(i):
+        asked.append(i)
+        return noise
+
+    evidence = evidence_of(900, 5, picture=picture, heat=None)
+    page = write_report(evidence, tmp_path / "a.html", max_bytes=1_000_000)
+    assert 500_000 < page.stat().st_size <= 1_000_000
+    found = re.search(r"(\d+) of 900 images have a picture here", page.read_text(encoding="utf-8"))
+    shown = page.read_text(encoding="utf-8").count("<figure data-t=")
+    assert int(found[1]) == shown
+    assert 50 < shown < 360
+    assert len(asked) <= 2 * len(set(asked))  # a picture is made once per size
+    smaller = write_report(evidence, tmp_path / "b.html", max_bytes=200_000)
+    assert smaller.stat().st_size <= 200_000
+    with pytest.raises(ValueError, match="max_bytes=1000"):
+        write_report(evidence, tmp_path / "c.html", max_bytes=1000)
+    assert not (tmp_path / "c.html").exists()
+
+
+def test_every_cell_has_a_picture_before_any_has_two(evidence_of):
+    evidence = evidence_of(400, 5, right=1.0)
+    context = Context(evidence, Measures(evidence), Pictures(), Caps())
+    order = order_of_display(context)
+    assert sorted(order) == list(range(400))
+    cells = evidence.truth * 5 + context.measures.predicted
+    n_cells = np.unique(cells).size
+    assert np.unique(cells[order[:n_cells]]).size == n_cells
+    first = order[:n_cells]
+    assert (np.diff(context.measures.right[first].astype(int)) >= 0).all()  # mistakes first
+
+
+def test_a_table_without_pictures(evidence_of, page_of):
+    page = page_of(evidence_of(images=False))
+    assert page.all("img") == []
+    sections = {given["id"] for given in page.all("section")}
+    assert "features" in sections
+    assert not {"words", "labels", "duplicates"} & sections
+    assert "test rows" in page.words
+    assert len(page.data["rest"]) == 60
+
+
+def test_pictures_without_heat_maps(evidence_of, page_of):
+    page = page_of(evidence_of(heat=None))
+    assert "against" in page.words
+    assert "Heat map" not in page.raw
+    assert "Exact" not in page.words
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({}, "off by at most"),
+        ({"bias": None}, "Exact: the map of a class sums to its score less the bias."),
+        ({"bias": np.ones(4)}, "Not exact: the sums of the maps below miss the scores by up to"),
+        ({"exact": False, "exact_note": "An exp kernel."}, "to the scores. An exp kernel."),
+    ],
+)
+def test_it_says_whether_the_maps_are_exact(evidence_of, page_of, changes, said):
+    assert said in page_of(evidence_of(**changes)).words
+
+
+@pytest.mark.parametrize("images", [True, False])
+@pytest.mark.parametrize(("n", "c"), [(1, 2), (2, 3), (19, 2), (25, 20), (300, 21), (400, 102)])
+def test_sizes(evidence_of, page_of, n, c, images):
+    page = page_of(evidence_of(n, c, images=images))
+    kind = next(g["class"] for g in page.all("table") if g.get("id") == "matrix").split()[1]
+    assert kind == {2: "roomy", 3: "roomy", 20: "normal", 21: "small", 102: "tiny"}[c]
+    assert ("reject" in page.ids) == (n >= 20)
+    if n < c:
+        assert f"classes without test {'images' if images else 'rows'}" in page.words
+
+
+def test_very_many_classes(evidence_of, page_of):
+    page = page_of(evidence_of(600, 300, images=False))
+    assert "The 200 classes with most mistakes of 300." in page.words
+    assert page.raw.count('<th scope="row" data-k=') == 200
+
+
+def test_no_mistakes(evidence_of, page_of):
+    page = page_of(evidence_of(right=50.0))
+    assert "Narrowest decisions" in page.words
+    assert "No mistakes among 60 images" in page.words
+    assert not re.search(r'<td class="e\d', page.raw)
+
+
+def test_all_scores_equal(evidence_of, page_of):
+    page = page_of(evidence_of(40, 4, scores=np.zeros((40, 4)), heat=None))
+    assert "25.0" in page.words
+
+
+def test_looked_for_and_not_found(evidence_of, page_of):
+    page = page_of(evidence_of(suspicious=[], duplicates=[], unreadable=[]))
+    assert "No label stands against" in page.words
+    assert "No test example is nearly" in page.words
+    assert "All files could be read" in page.words
+    page = page_of(evidence_of(suspicious=None, duplicates=None, unreadable=None, provenance={}))
+    assert not {"labels", "duplicates", "unreadable"} & set(page.ids)
+    assert "origin" in page.ids  # for the timings
+
+
+def test_long_lists_say_what_is_left_out(evidence_of, page_of):
+    base = evidence_of()
+    page = page_of(
+        replace(
+            base,
+            suspicious=base.suspicious * 100,
+            duplicates=base.duplicates * 100,
+            unreadable=base.unreadable * 1000,
+            words=base.words * 10,
+        )
+    )
+    for said in ("24 of 100 suspicions", "12 of 100 pairs", "400 of 1,000 files", "12 of 30 words"):
+        assert said in page.words
+
+
+def test_a_word_against_a_class(evidence_of, page_of):
+    base = evidence_of(20, 2)
+    word = base.words[0]  # one curve: for the second class, so against the first
+    page = page_of(replace(base, words=[VisualWord(word.shape, 0), VisualWord(word.shape, 1)]))
+    assert re.search("word 0 against class 0", page.words)
+    assert re.search("word 0 for class 1", page.words)
+
+
+@given(st.floats(-1e6, 1e6), st.floats(1e-6, 1e6), st.integers(2, 5))
+def test_ticks_are_few_round_and_inside(low, width, wanted):
+    high = low + width
+    found = ticks(low, high, wanted)
+    assert len(found) <= 2 * wanted + 1
+    assert all(low - 1e-6 * width <= t <= high + 1e-6 * width for t in found)
+    steps = np.diff(found)
+    assert np.allclose(steps, steps[:1].sum(), rtol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(0.0314, "31 ms"), (12.34, "12.3 s"), (200, "3 min 20 s")]
+)
+def test_duration(seconds, text):
+    assert duration(seconds) == text
+
+
+def test_only_shown_pictures_are_asked_for(tmp_path):
+    asked = []
+
+    def picture(i):
+        asked.append(i)
+        return np.zeros((8, 8), np.uint8)
+
+    n = 2000
+    evidence = Evidence(
+        title="many",
+        classes=["a", "b"],
+        truth=np.zeros(n, int),
+        scores=np.stack([np.ones(n), np.zeros(n)], axis=1),
+        names=[str(i) for i in range(n)],
+        picture=picture,
+    )
+    write_report(evidence, tmp_path / "x.html")
+    assert len(set(asked)) <= Caps().gallery + Caps().mistakes
