@@ -204,8 +204,15 @@ def test_a_budget_is_for_further_configurations(photos, tmp_path, cli_json):
         "centrist, hellinger, C x 0.1",
     ]
     assert all(t["accuracy"] is not None for t in tried)
-    tried = cli_json(*words, "0.01s")["tried"]
+
+
+def test_a_budget_that_is_too_small(photos, tmp_path, cli, cli_json):
+    words = ("train", photos, "-o", tmp_path / "m.hilbin", "--budget", "0.01s")
+    tried = cli_json(*words)["tried"]
     assert [t["accuracy"] is None for t in tried] == [False] + [True] * 6
+    lines = cli(*words).stdout.splitlines()
+    assert lines[2].startswith("tried: sift+centrist+color, intersection: ")
+    assert lines[3].endswith("C x 10: not, for lack of time")
 
 
 def test_the_best_of_the_budget_is_kept(photos, tmp_path, monkeypatch):

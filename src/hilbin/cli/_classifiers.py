@@ -29,6 +29,7 @@ KERNELS: dict[str, Any] = {
     LINEAR: Linear(),
 }
 DEFAULT_C = IntersectionSVC().C
+BINS = {True: 32, False: 100}  # of images, of tables
 COMPONENTS = 3
 COMPONENTS_IN_EXPONENT = 2
 FOURIER_COMPONENTS = {True: 16384, False: 2048}  # of images, of tables
@@ -60,7 +61,8 @@ def classifier(
         Of whatever is drawn.
     """
     if kernel == INTERSECTION:
-        return IntersectionSVC(C=DEFAULT_C * strength, random_state=seed)
+        bins = BINS[of_images]
+        return IntersectionSVC(DEFAULT_C * strength, n_bins=bins, random_state=seed)
     scaler = None if of_images else _scaler(kernel, rows)
     scaled = rows if scaler is None else scaler.fit_transform(rows)
     scale = float(np.mean(KERNELS[kernel].diag(scaled))) if kernel != "exp-chi2" else 1.0

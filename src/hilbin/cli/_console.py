@@ -3,7 +3,7 @@
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 Advance = Callable[[int], None]
 
@@ -43,21 +43,27 @@ class Console:
     @contextmanager
     def stage(self, name: str, total: int | None = None) -> Iterator[Advance]:
         """A stage of ``total`` steps; yields what is called with the number of steps just done."""
-        begin = time.monotonic()
-        if self.quiet:
-            yield lambda _: None
-        elif sys.stderr.isatty():
-            with _bar(name, total) as advance:
-                yield advance
-        else:
-            yield lambda _: None
+        begin, steps = time.monotonic(), 0
+
+        def count(done: int) -> None:
+            nonlocal steps
+            steps += done
+            advance(done)
+
+        with self._bar(name, total) as advance:
+            yield count
         took = time.monotonic() - begin
         self.seconds[name] = self.seconds.get(name, 0.0) + took
-        self.say(f"{name}: {f'{total}, ' if total else ''}{took:.1f} s")
+        self.say(f"{name}: {f'{steps}, ' if steps else ''}{took:.1f} s")
+
+    def _bar(self, name: str, total: int | None) -> AbstractContextManager[Advance]:
+        if self.quiet or not sys.stderr.isatty():
+            return nullcontext(lambda _: None)
+        return _rich_bar(name, total)
 
 
 @contextmanager
-def _bar(name: str, total: int | None) -> Iterator[Advance]:
+def _rich_bar(name: str, total: int | None) -> Iterator[Advance]:
     from rich.console import Console as Terminal
     from rich.progress import Progress
 

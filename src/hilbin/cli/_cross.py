@@ -117,7 +117,7 @@ def folds_of(labels: Array, seed: int, most: int = FOLDS) -> Array:
     >>> import numpy as np
     >>> from hilbin.cli._cross import folds_of
     >>> folds_of(np.array(["a", "a", "a", "b", "b", "c"]), seed=0)
-    array([2, 1, 0, 0, 1, -1])
+    array([ 1,  2,  0,  1,  0, -1])
     """
     rng = np.random.default_rng(seed)
     _, members = np.unique(labels, return_inverse=True)

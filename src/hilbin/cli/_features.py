@@ -73,10 +73,10 @@ class Look:
         step = int(np.clip(round(self.side / POINTS_ALONG_A_SIDE), 2, 8))
         return DenseSIFT(step, (4, 8) if self.side >= 64 else (2, 4))
 
-    def words(self, most: int) -> int:
-        """How many words the descriptors of all images suffice for."""
+    def words(self) -> int:
+        """How many words of SIFT the images suffice for."""
         points = float(np.mean([len(self.sift().points(image)) for image in self.images]))
-        return min(most, int(points * self.n_images / POINTS_PER_WORD))
+        return min(MOST_WORDS, int(points * self.n_images / POINTS_PER_WORD))
 
     def hog(self) -> FHOG:
         """HOG of a size that suits the images."""
@@ -102,23 +102,19 @@ def look(paths: Sequence[Path], max_side: int) -> Look:
     return Look(images, len(paths))
 
 
-def _pyramid(words: Any, levels: int = 3) -> SpatialPyramid:
-    return SpatialPyramid(words, levels)
-
-
-def _sift(seen: Look, seed: int, most_words: int) -> SpatialPyramid:
-    n_words = seen.words(most_words)
+def _sift(seen: Look, seed: int) -> SpatialPyramid:
+    n_words = seen.words()
     if n_words < 2:
         raise InputError("the images are too small for sift; try --features centrist or hog")
-    return _pyramid(BagOfWords(seen.sift(), n_words, random_state=seed))
+    return SpatialPyramid(BagOfWords(seen.sift(), n_words, random_state=seed), 3)
 
 
-MAKERS: dict[str, Callable[[Look, int, int], Any]] = {
+MAKERS: dict[str, Callable[[Look, int], Any]] = {
     "sift": _sift,
-    "centrist": lambda seen, seed, words: _pyramid(Centrist()),
-    "lbp": lambda seen, seed, words: _pyramid(LBP()),
-    "color": lambda seen, seed, words: _pyramid(ColorHistogram(), 2),
-    "hog": lambda seen, seed, words: seen.hog(),
+    "centrist": lambda seen, seed: SpatialPyramid(Centrist(), 3),
+    "lbp": lambda seen, seed: SpatialPyramid(LBP(), 3),
+    "color": lambda seen, seed: SpatialPyramid(ColorHistogram(), 2),
+    "hog": lambda seen, seed: seen.hog(),
 }
 
 
@@ -140,20 +136,18 @@ def resolve(features: str, seen: Look) -> str:
     """``auto`` replaced by the names of what suits the images."""
     if features != "auto":
         return features
-    names = ["sift"] if seen.words(MOST_WORDS) >= 2 else []
+    names = ["sift"] if seen.words() >= 2 else []
     return "+".join([*names, "centrist", *(["color"] if seen.colourful else [])])
 
 
-def transformer(
-    features: str, seen: Look, *, seed: int, max_side: int, most_words: int = MOST_WORDS
-) -> Any:
+def transformer(features: str, seen: Look, *, seed: int, max_side: int) -> Any:
     """The transformer of one or several names joined by ``+``, not fitted yet."""
     parts = []
     for name in features.split("+"):
         if name.startswith(ONNX):
             parts.append(("onnx", OnnxFeatures(name.removeprefix(ONNX))))
         else:
-            parts.append((name, MAKERS[name](seen, seed, most_words)))
+            parts.append((name, MAKERS[name](seen, seed)))
     if len(parts) == 1:
         return parts[0][1].set_params(max_side=max_side)
     # pyramids sum to 1; what does not is brought to that scale, for kernels that add up the parts

@@ -4,12 +4,14 @@ from collections.abc import Callable
 
 import typer
 
+from hilbin.cli.eval import eval_command
 from hilbin.cli.info import info_command
 from hilbin.cli.predict import predict_command
 from hilbin.cli.train import train_command
 
 VERBS: dict[str, Callable[..., None]] = {
     "train": train_command,
+    "eval": eval_command,
     "predict": predict_command,
     "info": info_command,
 }

@@ -21,12 +21,24 @@ def info(model: str | Path) -> persist.ModelInfo:
     Returns
     -------
     info : ModelInfo
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from hilbin.cli.info import info
+    >>> from hilbin.kernels import Chi2
+    >>> from hilbin.persist import save
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save(Chi2(), Path(folder) / "kernel.hilbin")
+    ...     info(Path(folder) / "kernel.hilbin").class_name
+    'hilbin.kernels.Chi2'
     """
     require_file(model)
     return persist.info(model)
 
 
-def described(path: str | Path, found: persist.ModelInfo) -> str:
+def as_text(path: str | Path, found: persist.ModelInfo) -> str:
     """The same in lines for people."""
     about = found.metadata
     lines = [f"{path}: {found.class_name}, {found.n_bytes / 1e6:.1f} MB"]
@@ -67,5 +79,5 @@ def info_command(
     if as_json:
         print(json.dumps({"model": str(model), **vars(found)}))
     else:
-        print(described(model, found))
+        print(as_text(model, found))
     return DONE

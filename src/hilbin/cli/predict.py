@@ -102,6 +102,20 @@ def predict(
     Returns
     -------
     predicted : Predicted
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from hilbin.cli.predict import predict
+    >>> from hilbin.cli.train import TrainOptions, train
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     table, model = Path(folder) / "data.csv", Path(folder) / "m.hilbin"
+    ...     _ = table.write_text("width,y\\n1,thin\\n2,thin\\n8,thick\\n9,thick\\n")
+    ...     _ = train(TrainOptions(table, model, target="y"))
+    ...     predicted = predict(model, [table])
+    >>> [one.label for one in predicted.predictions]
+    ['thin', 'thin', 'thick', 'thick']
     """
     console = Console(quiet=True) if console is None else console
     loaded = load_model(Path(model))

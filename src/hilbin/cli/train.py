@@ -63,6 +63,18 @@ def train(options: TrainOptions, console: Console | None = None) -> Trained:
     Returns
     -------
     trained : Trained
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from hilbin.cli.train import TrainOptions, train
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     table = Path(folder) / "data.csv"
+    ...     _ = table.write_text("width,y\\n1,thin\\n2,thin\\n8,thick\\n9,thick\\n")
+    ...     trained = train(TrainOptions(table, Path(folder) / "m.hilbin", target="y"))
+    >>> trained.metadata["classes"], trained.metadata["cv"]["accuracy"]
+    (['thick', 'thin'], 1.0)
     """
     console = Console(quiet=True) if console is None else console
     end = time.monotonic() + (seconds_of(options.budget) if options.budget else 0)
@@ -134,9 +146,17 @@ def summary(trained: Trained) -> str:
         f"{used}, {trained.n_bytes / 1e6:.1f} MB"
     ]
     lines.append(accuracy_line(about["cv"]))
+    if len(about["tried"]) > 1:
+        lines += [f"tried: {_outcome(one)}" for one in about["tried"]]
     if about["suspicious"]:
         lines.append(f"{len(about['suspicious'])} labels look wrong; hilbin info lists them")
     return "\n".join(lines)
+
+
+def _outcome(tried: dict[str, Any]) -> str:
+    accuracy = tried["accuracy"]
+    told = "not, for lack of time" if accuracy is None else f"{accuracy:.1%}"
+    return f"{tried['configuration']}: {told}"
 
 
 @command

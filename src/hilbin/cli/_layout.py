@@ -1,0 +1,101 @@
+"""What the columns of a row of images stand for: a word of which features, in which cell."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from hilbin.images import FHOG, Concat, OnnxFeatures, SpatialPyramid
+from hilbin.images._words import WordSource
+
+WHOLE = (1, 1)
+HALVES = (("upper left", "upper right"), ("lower left", "lower right"))
+
+
+@dataclass(frozen=True)
+class Feature:
+    """One column.
+
+    Parameters
+    ----------
+    part : str
+        Name of the features: sift, centrist, ...
+    words : WordSource or None
+        Where the words come from; None if it is no word.
+    word : int
+        Its number, or the number of the column within its features.
+    cut, cell : (int, int) and int
+        Into how many rows and columns of cells the image is cut, and which of them it is.
+    """
+
+    part: str
+    words: Any
+    word: int
+    cut: tuple[int, int] = WHOLE
+    cell: int = 0
+
+    def __str__(self) -> str:
+        if self.words is None:
+            return f"{self.part} {self.word}"
+        return f"{self.part} word {self.word}, {cell_name(self.cut, self.cell)}"
+
+
+def cell_name(cut: tuple[int, int], cell: int) -> str:
+    """Where a cell is.
+
+    Examples
+    --------
+    >>> from hilbin.cli._layout import cell_name
+    >>> cell_name((1, 1), 0), cell_name((2, 2), 1), cell_name((4, 4), 7)
+    ('whole image', 'upper right', 'row 2 of 4, column 4 of 4')
+    """
+    row, column = divmod(cell, cut[1])
+    if cut == WHOLE:
+        return "whole image"
+    if cut == (2, 2):
+        return HALVES[row][column]
+    return f"row {row + 1} of {cut[0]}, column {column + 1} of {cut[1]}"
+
+
+def feature(transformer: Any, column: int, name: str) -> Feature:
+    """What a column of the rows of a transformer is.
+
+    Parameters
+    ----------
+    transformer : ImageTransformer
+        Fitted.
+    column : int
+    name : str
+        Of the transformer.
+    """
+    if isinstance(transformer, Concat):
+        for part_name, part in transformer.parts_:
+            if column < part._n_features_out:
+                return feature(part, column, part_name)
+            column -= part._n_features_out
+    if isinstance(transformer, SpatialPyramid):
+        words = transformer.words_
+        for rows, columns in transformer.cuts_:
+            cells = rows * columns
+            if column < cells * words.n_words:
+                cell, word = divmod(column, words.n_words)
+                return Feature(name, words, word, (rows, columns), cell)
+            column -= cells * words.n_words
+    if isinstance(transformer, WordSource):
+        return Feature(name, transformer, column)
+    if isinstance(transformer, FHOG):
+        across = transformer._grid_shape(transformer.size)[1]
+        cell, direction = divmod(column, transformer.n_dimensions)
+        row, place = divmod(cell, across)
+        return Feature(f"{name} row {row + 1}, column {place + 1}, number", None, direction + 1)
+    kind = "output" if isinstance(transformer, OnnxFeatures) else "feature"
+    return Feature(f"{name} {kind}", None, column + 1)
+
+
+def are_words(transformer: Any) -> Any:
+    """Which columns are words, as a mask."""
+    if isinstance(transformer, Concat):
+        return np.concatenate([are_words(part) for _, part in transformer.parts_])
+    return np.full(
+        transformer._n_features_out, isinstance(transformer, SpatialPyramid | WordSource)
+    )

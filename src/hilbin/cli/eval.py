@@ -1,0 +1,264 @@
+"""``hilbin eval``: how good a model is on images, or rows, that it has not seen."""
+
+import csv
+import io
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Annotated, Any
+
+import joblib
+import numpy as np
+import typer
+
+from hilbin import parallel
+from hilbin.cli import _arguments as arguments
+from hilbin.cli._answers import Answers, answers
+from hilbin.cli._console import Console
+from hilbin.cli._evidence import evidence
+from hilbin.cli._explanations import Explainer
+from hilbin.cli._models import Model, load_model
+from hilbin.cli._outcome import DONE, SOME_UNREADABLE, InputError, command, complain
+from hilbin.files import write_whole
+from hilbin.report import write_report
+from hilbin.report._measures import wilson
+
+ReportFile = Annotated[Path | None, typer.Option("--report", help="Write a page (HTML) too.")]
+MistakesFile = Annotated[
+    Path | None, typer.Option("--csv", help="List the mistakes in a CSV file.")
+]
+
+
+@dataclass(frozen=True)
+class Mistake:
+    """An example that got a wrong label.
+
+    Parameters
+    ----------
+    path : str
+        Of the image, or of the table with the number of the row: ``data.csv:1``.
+    true, predicted : str
+        Labels.
+    margin : float
+        By how much the wrong class is ahead.
+    true_score, predicted_score : float
+    """
+
+    path: str
+    true: str
+    predicted: str
+    margin: float
+    true_score: float
+    predicted_score: float
+
+
+@dataclass(frozen=True)
+class Evaluated:
+    """How good a model is.
+
+    Parameters
+    ----------
+    n, right : int
+        Examples of classes that the model knows, and how many got the right label.
+    interval : (float, float)
+        Wilson's 95 % interval of the accuracy.
+    mean_class_accuracy : float
+        Over the classes that have examples.
+    majority_accuracy, majority_class : float, str
+        Of always answering the class with most examples, which is this one.
+    cv : dict or None
+        Cross-validation when the model was trained, of it and of a linear one.
+    per_class : dict from str to dict
+        ``n`` and ``right`` of every class of the model.
+    mistakes : list of Mistake
+        Those with the largest margin first.
+    unknown : dict from str to int
+        Classes that the model does not know, and how many examples of them were left out.
+    unreadable : list of dict
+        ``path`` and ``reason`` of files that could not be read.
+    """
+
+    n: int
+    right: int
+    interval: tuple[float, float]
+    mean_class_accuracy: float
+    majority_accuracy: float
+    majority_class: str
+    cv: dict[str, float] | None
+    per_class: dict[str, dict[str, int]]
+    mistakes: list[Mistake]
+    unknown: dict[str, int] = field(default_factory=dict)
+    unreadable: list[dict[str, str]] = field(default_factory=list)
+
+    @property
+    def accuracy(self) -> float:
+        """Share that got the right label."""
+        return self.right / self.n
+
+    @property
+    def absent(self) -> list[str]:
+        """Classes of the model without an example."""
+        return [name for name, counts in self.per_class.items() if counts["n"] == 0]
+
+
+def evaluate(
+    model: str | os.PathLike[str],
+    source: str | os.PathLike[str],
+    *,
+    report: str | os.PathLike[str] | None = None,
+    baselines: Mapping[str, float] | None = None,
+    jobs: int = -1,
+    console: Console | None = None,
+) -> Evaluated:
+    """Compare what a model says about examples with their labels.
+
+    Parameters
+    ----------
+    model : path
+        A file that ``hilbin train`` wrote.
+    source : path
+        As in training: a folder with a folder for every class, a CSV file with the columns
+        ``path`` and ``label``, or a table. Examples of classes that the model does not know are
+        left out.
+    report : path, optional
+        Where to write a page about the model.
+    baselines : mapping of str to float, optional
+        Accuracies of other models on the same examples, for the page.
+    jobs : int, default=-1
+        Threads; -1 is all processors.
+    console : Console, optional
+        Told of the progress.
+
+    Returns
+    -------
+    evaluated : Evaluated
+    """
+    console = Console(quiet=True) if console is None else console
+    if report is not None and not Path(report).absolute().parent.is_dir():
+        raise InputError(f"{Path(report).parent}: there is no such folder to write the report to")
+    loaded = load_model(Path(model))
+    explainer = Explainer(loaded)
+    with joblib.parallel_config(n_jobs=jobs), parallel.blas_threads(jobs):
+        found = answers(loaded, explainer.parts, source, console)
+        outcome = measured(loaded, found)
+        if report is not None:
+            shown = dict(baselines or {}) | _baselines(loaded, outcome)
+            collected = evidence(explainer, found, str(source), shown, console)
+            with console.stage("writing the report"):
+                write_report(collected, report)
+    return outcome
+
+
+def measured(model: Model, found: Answers) -> Evaluated:
+    """What follows from the truth and the scores."""
+    predicted = found.scores.argmax(axis=1)
+    is_right = predicted == found.truth
+    n, right = int(is_right.size), int(is_right.sum())
+    counts = np.bincount(found.truth, minlength=len(model.classes))
+    hits = np.bincount(found.truth[is_right], minlength=len(model.classes))
+    low, high = wilson(right, n)
+    cv = model.metadata["cv"]
+    wanted = ("accuracy", "mean_class_accuracy", "linear_accuracy", "majority_accuracy")
+    return Evaluated(
+        n,
+        right,
+        (float(low), float(high)),
+        float(np.mean(hits[counts > 0] / counts[counts > 0])),
+        float(counts.max() / n),
+        model.classes[int(counts.argmax())],
+        None if cv is None else {key: cv[key] for key in wanted},
+        {
+            name: {"n": int(c), "right": int(h)}
+            for name, c, h in zip(model.classes, counts, hits, strict=True)
+        },
+        _mistakes(model, found, predicted),
+        found.unknown,
+        found.unreadable,
+    )
+
+
+def _mistakes(model: Model, found: Answers, predicted: Any) -> list[Mistake]:
+    wrong = np.flatnonzero(predicted != found.truth)
+    listed = []
+    for i in wrong:
+        true, best = int(found.truth[i]), int(predicted[i])
+        own, other = float(found.scores[i, true]), float(found.scores[i, best])
+        name = str(found.paths[i]) if model.of_images else found.names[i]
+        listed.append(
+            Mistake(name, model.classes[true], model.classes[best], other - own, own, other)
+        )
+    return sorted(listed, key=lambda one: -one.margin)
+
+
+def _baselines(model: Model, outcome: Evaluated) -> dict[str, float]:
+    found = {f"always {outcome.majority_class}": outcome.majority_accuracy}
+    if outcome.cv is not None:
+        found["this model, cross-validated in training"] = outcome.cv["accuracy"]
+        if model.metadata["kernel"] != "linear":
+            found["linear, cross-validated in training"] = outcome.cv["linear_accuracy"]
+    return found
+
+
+def as_csv(mistakes: list[Mistake]) -> str:
+    """The mistakes as a CSV file."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["path", "true", "predicted", "margin", "true_score", "predicted_score"])
+    for one in mistakes:
+        writer.writerow(asdict(one).values())
+    return text.getvalue()
+
+
+def summary(outcome: Evaluated) -> str:
+    """What the command prints."""
+    low, high = outcome.interval
+    lines = [
+        f"accuracy {outcome.accuracy:.1%} (95% interval {low:.1%} to {high:.1%}), "
+        f"{outcome.right} of {outcome.n} right",
+        f"mean per class {outcome.mean_class_accuracy:.1%}; always {outcome.majority_class} "
+        f"{outcome.majority_accuracy:.1%}",
+    ]
+    if outcome.cv is not None:
+        lines.append(
+            f"by cross-validation when it was trained {outcome.cv['accuracy']:.1%}, "
+            f"linear {outcome.cv['linear_accuracy']:.1%}"
+        )
+    return "\n".join(lines)
+
+
+def complaints(outcome: Evaluated) -> list[str]:
+    """What to say about the data."""
+    lines = [f"cannot be read: {file['path']}: {file['reason']}" for file in outcome.unreadable]
+    if outcome.unknown:
+        listed = ", ".join(f"{name} ({n})" for name, n in outcome.unknown.items())
+        lines.append(f"left out, for the model does not know these classes: {listed}")
+    if outcome.absent:
+        lines.append(f"no examples of these classes: {', '.join(outcome.absent)}")
+    return lines
+
+
+@command
+def eval_command(
+    model: arguments.ModelFile,
+    source: arguments.Source,
+    report: ReportFile = None,
+    csv_file: MistakesFile = None,
+    jobs: arguments.Jobs = -1,
+    as_json: arguments.AsJson = False,
+    quiet: arguments.Quiet = False,
+) -> int:
+    """Say how good a model is on labelled images, or a table, that it has not seen."""
+    outcome = evaluate(model, source, report=report, jobs=jobs, console=Console(quiet))
+    for line in complaints(outcome):
+        complain(line)
+    if csv_file is not None:
+        write_whole(csv_file, as_csv(outcome.mistakes).encode(errors="surrogateescape"))
+    if as_json:
+        print(json.dumps({"accuracy": outcome.accuracy, **asdict(outcome)}))
+    else:
+        print(summary(outcome))
+        for written in filter(None, (report, csv_file)):
+            print(written)
+    return SOME_UNREADABLE if outcome.unreadable else DONE
