@@ -69,18 +69,16 @@ class VLFeat:
     def dense_sift(self, shape: tuple[int, int], bin_size: int, step: int) -> DenseSift:
         return DenseSift(self.library, shape, bin_size, step)
 
-    def fhog(self, image: Array, cell: int) -> Array:
-        """31 numbers per cell of (rows, columns) or (rows, columns, channels), float32."""
-        channels = 1 if image.ndim == 2 else image.shape[2]
-        planes = np.ascontiguousarray(np.moveaxis(np.atleast_3d(image), 2, 0))
-        rows, columns = ((size + cell // 2) // cell for size in image.shape[:2])
+    def fhog(self, planes: Array, cell: int) -> Array:
+        """31 planes of cells, from a float32 image as (channels, rows, columns)."""
+        channels, height, width = planes.shape
+        rows, columns = ((size + cell // 2) // cell for size in (height, width))
         out = np.empty((31, rows, columns), np.float32)
         hog = self.library.vl_hog_new(UOCTTI, 9, 0)
-        size = image.shape[1], image.shape[0]
-        self.library.vl_hog_put_image(hog, planes.ctypes.data, *size, channels, cell)
+        self.library.vl_hog_put_image(hog, planes.ctypes.data, width, height, channels, cell)
         self.library.vl_hog_extract(hog, out.ctypes.data)
         self.library.vl_hog_delete(hog)
-        return np.moveaxis(out, 0, 2)
+        return out
 
 
 def find() -> VLFeat | None:

@@ -24,6 +24,9 @@ constexpr float block_epsilon = 1e-4f, block_cut = 0.2f;
 // How many cells there are along an axis: the last is at least half inside.
 inline ptrdiff_t hog_cells(ptrdiff_t size, ptrdiff_t cell) { return (size + cell / 2) / cell; }
 
+// One number for each of the four cells around a pixel: upper left, upper right, lower left, lower right.
+typedef float Four __attribute__((vector_size(16)));
+
 // For each pixel the first of the two cells around it, counted from a cell before the border, and the share of the
 // second.
 struct Shares {
@@ -73,11 +76,13 @@ struct HogCells {
     const size_t whole = size_t((width + lanes<float> - 1) / lanes<float> * lanes<float>);
     std::vector<float> gx(whole, 0.0f), gy(whole, 0.0f), length(whole);
     std::vector<int32_t> orientation(whole);
+    std::vector<Four> band(size_t(2 * stride), Four{});
     for (ptrdiff_t y = 1; y + 1 < height; ++y) {
       longest_gradient(image + y * width * channels, width, channels, gx.data(), gy.data());
       nearest_orientation(gx.data(), gy.data(), ptrdiff_t(whole), length.data(), orientation.data());
-      float* to = histogram.data() + down.cell[size_t(y)] * stride;
-      give(length.data(), orientation.data(), width, across, to, down.second[size_t(y)]);
+      give(length.data(), orientation.data(), width, across, down.second[size_t(y)], band.data());
+      const ptrdiff_t upper = down.cell[size_t(y)];
+      if (y + 2 == height || down.cell[size_t(y + 1)] != upper) hand_out(band, upper);
     }
   }
 
@@ -99,17 +104,29 @@ struct HogCells {
     }
   }
 
-  void give(const float* length, const int32_t* orientation, ptrdiff_t width, const Shares& across, float* upper,
-            float lower_share) const {
-    float* lower = upper + stride;
+  // Adds to band[(left cell, orientation)] what each pixel of a row gives to the cells around it: one addition for four
+  // cells. Every other pixel has a band of its own, or equal neighbours would wait for each other.
+  void give(const float* length, const int32_t* orientation, ptrdiff_t width, const Shares& across, float lower,
+            Four* band) const {
+    const Four down = {1 - lower, 1 - lower, lower, lower};
     for (ptrdiff_t x = 1; x + 1 < width; ++x) {
-      const ptrdiff_t left = across.cell[size_t(x)] * directed + orientation[x];
-      const float down = length[x] * lower_share, up = length[x] - down, share = across.second[size_t(x)];
-      upper[left] += up - up * share;
-      upper[left + directed] += up * share;
-      lower[left] += down - down * share;
-      lower[left + directed] += down * share;
+      const float right = across.second[size_t(x)];
+      const Four share = {1 - right, right, 1 - right, right};
+      band[(x & 1) * stride + across.cell[size_t(x)] * directed + orientation[x]] += length[x] * down * share;
     }
+  }
+
+  // Moves the sums of a band to the cells above and below it.
+  void hand_out(std::vector<Four>& band, ptrdiff_t upper_cell) {
+    float *upper = histogram.data() + upper_cell * stride, *lower = upper + stride;
+    for (ptrdiff_t i = 0; i < stride - directed; ++i) {
+      const Four sum = band[size_t(i)] + band[size_t(stride + i)];
+      upper[i] += sum[0];
+      upper[i + directed] += sum[1];
+      lower[i] += sum[2];
+      lower[i + directed] += sum[3];
+    }
+    std::fill(band.begin(), band.end(), Four{});
   }
 };
 
@@ -129,15 +146,24 @@ inline std::vector<float> cell_energies(const HogCells& cells) {
 
 // One cell by the four blocks around it: upper left, upper right, lower left, lower right.
 inline void fhog_cell(const float* histogram, const float* scale, float* out) {
-  std::fill(out, out + fhog_length, 0.0f);
-  for (int b = 0; b < 4; ++b) {
-    float scaled[directed + undirected], texture = 0;
-    for (int k = 0; k < directed; ++k) scaled[k] = scale[b] * histogram[k];
-    for (int k = 0; k < undirected; ++k) scaled[directed + k] = scaled[k] + scaled[k + undirected];
-    for (int k = 0; k < directed + undirected; ++k) out[k] += 0.5f * std::min(scaled[k], block_cut);
-    for (int k = directed; k < directed + undirected; ++k) texture += std::min(scaled[k], block_cut);
-    out[directed + undirected + b] = texture * 0.23570226f;  // 1 / sqrt(18)
+  constexpr int folded = 24, all = 40;  // whole vectors: directed orientations, zeros, undirected ones, zeros
+  float each[all] = {}, sum[all];
+  std::copy(histogram, histogram + directed, each);
+  for (int k = 0; k < undirected; ++k) each[folded + k] = histogram[k] + histogram[k + undirected];
+  Vec<float> texture[4] = {};
+  for (int k = 0; k < all; k += lanes<float>) {
+    const Vec<float> h = load(each + k);
+    Vec<float> total = {};
+    for (int b = 0; b < 4; ++b) {
+      const Vec<float> cut = smaller(h * scale[b], splat(block_cut));
+      total += cut;
+      if (k >= folded) texture[b] += cut;
+    }
+    store(sum + k, 0.5f * total);
   }
+  std::copy(sum, sum + directed, out);
+  std::copy(sum + folded, sum + folded + undirected, out + directed);
+  for (int b = 0; b < 4; ++b) out[directed + undirected + b] = lane_sum(texture[b]) * 0.23570226f;  // 1 / sqrt(18)
 }
 
 // A block beyond the border has the border's cells twice.

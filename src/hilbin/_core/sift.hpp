@@ -85,6 +85,12 @@ inline Vec<float> root(Vec<float> x) {
 #endif
 }
 
+inline float lane_sum(Vec<float> v) {
+  float sum = 0;
+  for (int l = 0; l < lanes<float>; ++l) sum += v[l];
+  return sum;
+}
+
 // atan(r) / (pi / 4) for r in [0, 1], to 4e-7: the odd polynomial of the smallest largest error.
 inline Vec<float> eighths(Vec<float> r) {
   constexpr float c[] = {1.2732346f, -0.4242099f, 0.25220093f, -0.16849214f, 0.10137999f, -0.042786196f, 0.008673035f};
@@ -146,13 +152,11 @@ struct DenseSift {  // of at least one frame
     const ptrdiff_t row_length = ptrdiff_t(across.centre.size()) * orientations;
     for (size_t i = 0; i < down.of_frame.size(); i += bins)
       for (size_t j = 0; j < across.of_frame.size(); j += bins) {
-        for (int b = 0; b < bins * bins; ++b) {
-          const float weight = window[b / bins] * window[b % bins];
-          const float* from = sampled.data() + down.of_frame[i + size_t(b / bins)] * row_length +
-                              across.of_frame[j + size_t(b % bins)] * orientations;
-          for (int k = 0; k < orientations; ++k) descriptors[b * orientations + k] = weight * from[k];
-        }
-        *norms++ = normalise(descriptors);
+        const float* from[bins * bins];
+        for (int b = 0; b < bins * bins; ++b)
+          from[b] = sampled.data() + down.of_frame[i + size_t(b / bins)] * row_length +
+                    across.of_frame[j + size_t(b % bins)] * orientations;
+        *norms++ = describe(from, window, descriptors);
         descriptors += sift_length;
       }
   }
@@ -216,28 +220,31 @@ struct DenseSift {  // of at least one frame
   }
 
   // Returns the mean gradient under the frame: what VLFeat calls the norm of a frame.
-  float normalise(float* d) const {
-    Vec<float> mass = {};
-    for (int k = 0; k < sift_length; k += lanes<float>) mass += load(d + k);
-    scale_to_one(d, 0.2f);
-    scale_to_one(d, 1.0f);
+  float describe(const float* const* from, const float* window, float* d) const {
+    constexpr int parts = orientations / lanes<float>;
+    Vec<float> mass[2] = {}, squares[2] = {}, cut_squares[2] = {};  // two of each: a sum waits for its last addition
+    for (int b = 0; b < bins * bins; ++b)
+      for (int p = 0; p < parts; ++p) {
+        const Vec<float> v = window[b / bins] * window[b % bins] * load(from[b] + p * lanes<float>);
+        mass[b & 1] += v;
+        squares[b & 1] += v * v;
+        store(d + b * orientations + p * lanes<float>, v);
+      }
+    const Vec<float> scale = splat(over_root(squares[0] + squares[1])), most = splat(0.2f);
+    for (int k = 0; k < sift_length; k += lanes<float>) {
+      const Vec<float> v = smaller(load(d + k) * scale, most);
+      cut_squares[k / lanes<float> & 1] += v * v;
+      store(d + k, v);
+    }
+    const Vec<float> again = splat(over_root(cut_squares[0] + cut_squares[1]));
+    for (int k = 0; k < sift_length; k += lanes<float>) store(d + k, load(d + k) * again);
     const float side = float((bins - 1) * bin + 1);
-    return total(mass) / (side * side);
+    return lane_sum(mass[0] + mass[1]) / (side * side);
   }
 
-  static float total(Vec<float> v) {
-    float sum = 0;
-    for (int l = 0; l < lanes<float>; ++l) sum += v[l];
-    return sum;
-  }
-
-  // Scales to length 1, then cuts at `most`.
-  static void scale_to_one(float* d, float most) {
-    Vec<float> squares = {};
-    for (int k = 0; k < sift_length; k += lanes<float>) squares += load(d + k) * load(d + k);
-    const float sum = total(squares);
-    const Vec<float> scale = splat(sum > 0 ? 1 / std::sqrt(sum) : 0.0f), highest = splat(most);
-    for (int k = 0; k < sift_length; k += lanes<float>) store(d + k, smaller(load(d + k) * scale, highest));
+  static float over_root(Vec<float> squares) {
+    const float sum = lane_sum(squares);
+    return sum > 0 ? 1 / std::sqrt(sum) : 0.0f;
   }
 };
 
