@@ -46,9 +46,9 @@ class Sizes(NamedTuple):
     """How much is measured."""
 
     side: int = 256
-    images: int = 8
+    images: int = 2
     points: tuple[int, ...] = (1000, 4096, 100_000)
-    rounds: int = 30
+    rounds: int = 60
 
 
 QUICK = Sizes(side=64, images=2, points=(100, 500), rounds=2)

@@ -21,16 +21,16 @@ constexpr int block_rows = 16 * tile_rows, block_centres = 128;
 constexpr int score_stride = block_centres + panel;  // rows a power of two apart would share few lines of the cache
 constexpr int most_nearest = 16;
 
-// Whether any lane is set.
-inline bool any(IntVec<float> mask) {
+// One bit for each lane that is set.
+inline unsigned lane_bits(IntVec<float> mask) {
 #if defined(__AVX2__)
-  return _mm256_movemask_ps((__m256)mask) != 0;
+  return unsigned(_mm256_movemask_ps((__m256)mask));
 #elif defined(__SSE2__)
-  return _mm_movemask_ps((__m128)mask) != 0;
+  return unsigned(_mm_movemask_ps((__m128)mask));
 #else
-  int32_t bits = 0;
-  for (int l = 0; l < lanes<float>; ++l) bits |= mask[l];
-  return bits != 0;
+  unsigned bits = 0;
+  for (int l = 0; l < lanes<float>; ++l) bits |= unsigned(mask[l] != 0) << l;
+  return bits;
 #endif
 }
 
@@ -102,9 +102,12 @@ struct Best {
   // `count` is a whole number of panels. Few vectors hold a score that is among the best.
   void scan(const float* scores, ptrdiff_t count, int32_t first_word) {
     for (ptrdiff_t c = 0; c < count; c += panel) {
-      const Vec<float> high = larger(load(scores + c), load(scores + c + lanes<float>));
-      if (!any(high > splat(score[m - 1]))) continue;
-      for (int l = 0; l < panel; ++l) offer(scores[c + l], first_word + int32_t(c) + l);
+      const Vec<float> left = load(scores + c), right = load(scores + c + lanes<float>), least = splat(score[m - 1]);
+      if (!lane_bits(larger(left, right) > least)) continue;
+      for (unsigned some = lane_bits(left > least) | lane_bits(right > least) << lanes<float>; some; some &= some - 1) {
+        const int l = __builtin_ctz(some);
+        offer(scores[c + l], first_word + int32_t(c) + l);
+      }
     }
   }
 };
