@@ -51,10 +51,11 @@ void neighbour_codes(const uint8_t* image, ptrdiff_t rows, ptrdiff_t columns, ui
 // `corner` is the upper left of the 3 x 3 pixels around the first pixel to be coded.
 inline void census(const uint8_t* image, ptrdiff_t rows, ptrdiff_t columns, uint8_t* out) {
   const ptrdiff_t offset[8] = {0, 1, 2, columns, columns + 2, 2 * columns, 2 * columns + 1, 2 * columns + 2};
+  constexpr uint8_t bit[8] = {128, 64, 32, 16, 8, 4, 2, 1};
   auto code = [&](const uint8_t* corner) HILBIN_INLINE_LAMBDA {
     const Bytes centre = load_bytes(corner + columns + 1);
     Bytes codes = {};
-    for (int i = 0; i < 8; ++i) codes |= Bytes(centre >= load_bytes(corner + offset[i])) & uint8_t(128 >> i);
+    for (int i = 0; i < 8; ++i) codes |= Bytes(centre >= load_bytes(corner + offset[i])) & bit[i];
     return codes;
   };
   auto code_one = [&](const uint8_t* corner) {
