@@ -14,7 +14,7 @@ from hilbin.cli._console import Console
 from hilbin.cli._contributions import shapes
 from hilbin.cli._duplicates import duplicates, suspicions
 from hilbin.cli._explanations import Explainer
-from hilbin.cli._layout import are_words, feature
+from hilbin.cli._layout import feature, whole_image_words
 from hilbin.cli._models import Model
 from hilbin.images import read_image
 from hilbin.report import Evidence, Shape, VisualWord
@@ -89,39 +89,38 @@ def _heat(explainer: Explainer, found: Answers) -> Callable[[int, int], Array]:
 
 def _learnt(explainer: Explainer, found: Answers) -> tuple[list[VisualWord], list[Shape]]:
     """Useful words of images, or useful features of a table; neither if nothing is additive."""
-    n = found.truth.size
-    sample = np.unique(np.linspace(0, n - 1, min(n, SAMPLE)).astype(int))
     if explainer.parts is None:
         return [], []
-    return (
-        ([], _shapes(explainer, found))
-        if found.rows is not None
-        else (
-            _words(explainer, found, sample.tolist()),
-            [],
-        )
-    )
+    if found.rows is not None:
+        return [], _shapes(explainer, found)
+    return _words(explainer, found), []
+
+
+def _sample(n: int) -> list[int]:
+    """Places of some of many, evenly spread."""
+    found: list[int] = np.unique(np.linspace(0, n - 1, min(n, SAMPLE)).astype(int)).tolist()
+    return found
 
 
 def _shapes(explainer: Explainer, found: Answers) -> list[Shape]:
     assert explainer.parts is not None
     columns = explainer.model.metadata["table"]["columns"]
-    used = useful.use(explainer.parts, found.rows[:SAMPLE])
+    used = useful.use(explainer.parts, found.rows[_sample(found.truth.size)])
     chosen = useful.most_useful_features(used)
     names = [columns[j] if columns else f"column {j + 1}" for j in chosen]
     return list(shapes(explainer.parts, chosen, names, used.low, used.high))
 
 
-def _words(explainer: Explainer, found: Answers, sample: list[int]) -> list[VisualWord]:
+def _words(explainer: Explainer, found: Answers) -> list[VisualWord]:
     assert explainer.parts is not None
-    model = explainer.model
+    model, sample = explainer.model, _sample(found.truth.size)
     features, name = model.features, model.metadata["features"]
     rows, gone = features.describe_all([found.paths[i] for i in sample])
     kept = [at for at in range(len(sample)) if at not in gone]  # readable a moment ago
     rows, sample = rows[kept], [sample[at] for at in kept]
     used = useful.use(explainer.parts, rows)
     pairs = useful.most_useful_words(
-        used, are_words(features), lambda j: feature(features, j, name)
+        used, whole_image_words(features), lambda j: feature(features, j, name)
     )
     what = [feature(features, j, name) for j, _ in pairs]
     curves = shapes(

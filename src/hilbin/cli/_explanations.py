@@ -1,8 +1,9 @@
 """Why a model gives an image its scores: maps over its pixels.
 
 The contributions of the features are shared out over the pixels they come from: every occurrence
-of a word takes an equal part of what the word adds. Where scores are no sums, the map says what
-covering a part would cost instead; see :mod:`hilbin.cli._occlusion`.
+of a word takes an equal part of what the word adds. Codes of single pixels make a map of specks, so
+it is smoothed: what a pixel gives away its neighbours get, and the sum stays. Where scores are no
+sums, the map says what covering a part would cost instead; see :mod:`hilbin.cli._occlusion`.
 """
 
 from functools import cached_property
@@ -10,6 +11,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.ndimage import gaussian_filter
 
 from hilbin.cli._contributions import additive
 from hilbin.cli._models import Model
@@ -17,11 +19,12 @@ from hilbin.cli._occlusion import NOTE, losses
 
 EXACT_NOTE = (
     "Each occurrence of a visual word takes an equal part of what the word adds; what its absence "
-    "adds is spread over the cell it is absent from."
+    "adds is spread over the cell it is absent from. The maps are smoothed, which keeps the sums."
 )
 EXACT_NOTE_OTHERWISE = (
     "What a cell or an output adds is spread evenly over the pixels it describes."
 )
+SMOOTHING = 1 / 64  # of the longer side
 WORDS = {"sift", "centrist", "lbp", "color"}
 
 Array = NDArray[Any]
@@ -107,4 +110,6 @@ class ImageExplanation:
         if not self._explainer.exact:
             return self._losses @ direction
         features = self._explainer.model.features
-        return np.asarray(features.spread(self._image, self.contributions @ direction))
+        heat = features.spread(self._image, self.contributions @ direction)
+        sigma = SMOOTHING * max(heat.shape)
+        return np.asarray(gaussian_filter(heat, sigma, mode="reflect"))  # which keeps the sum

@@ -92,10 +92,50 @@ def feature(transformer: Any, column: int, name: str) -> Feature:
     return Feature(f"{name} {kind}", None, column + 1)
 
 
-def are_words(transformer: Any) -> Any:
-    """Which columns are words, as a mask."""
+def whole_image_words(transformer: Any) -> Any:
+    """Which columns are words counted over the whole image, as a mask."""
     if isinstance(transformer, Concat):
-        return np.concatenate([are_words(part) for _, part in transformer.parts_])
-    return np.full(
-        transformer._n_features_out, isinstance(transformer, SpatialPyramid | WordSource)
-    )
+        return np.concatenate([whole_image_words(part) for _, part in transformer.parts_])
+    if isinstance(transformer, SpatialPyramid):
+        n_words = transformer.words_.n_words
+        return np.concatenate(
+            [
+                np.full(rows * columns * n_words, (rows, columns) == WHOLE)
+                for rows, columns in transformer.cuts_
+            ]
+        )
+    return np.full(transformer._n_features_out, isinstance(transformer, WordSource))
+
+
+def by_word(transformer: Any, columns: Any, name: str) -> dict[str, float]:
+    """Sums over all columns of the same word, whatever cell it is in; other columns as they are.
+
+    Parameters
+    ----------
+    transformer : ImageTransformer
+        Fitted.
+    columns : array of shape (d,)
+        A number for every column.
+    name : str
+        Of the transformer.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hilbin.cli._layout import by_word
+    >>> from hilbin.images import ColorHistogram, SpatialPyramid
+    >>> pyramid = SpatialPyramid(ColorHistogram(bins=1), levels=2).fit([])
+    >>> by_word(pyramid, np.array([1.0, 0.1, 0.2, 0.3, 0.4]), "color")
+    {'color word 0': 2.0}
+    """
+    if isinstance(transformer, Concat):
+        found: dict[str, float] = {}
+        for part_name, part in transformer.parts_:
+            found |= by_word(part, columns[: part._n_features_out], part_name)
+            columns = columns[part._n_features_out :]
+        return found
+    if isinstance(transformer, SpatialPyramid | WordSource):
+        words = transformer.words_ if isinstance(transformer, SpatialPyramid) else transformer
+        sums = columns.reshape(-1, words.n_words).sum(axis=0).tolist()
+        return {f"{name} word {word}": value for word, value in enumerate(sums)}
+    return {str(feature(transformer, j, name)): float(v) for j, v in enumerate(columns)}

@@ -2,8 +2,9 @@
 
 How useful a word in a cell is to a class: by how much its contribution to the score of the class
 differs between images, as a standard deviation over the held-out ones. Shown are words that speak
-for the class, more so the more often they occur, every word once and no class too often. Patches
-are cut where the word is densest, one from every image that has most of it.
+for the class, more so the more often they occur, every word once and no class too often. From every
+image that has most of a word a patch is cut: where the descriptor is nearest to the word, or, for
+codes of single pixels, where the word is densest.
 """
 
 from collections.abc import Callable, Sequence
@@ -17,6 +18,7 @@ from scipy.ndimage import uniform_filter
 
 from hilbin.cli._contributions import Additive
 from hilbin.cli._layout import Feature
+from hilbin.images import BagOfWords
 
 MOST_WORDS = 12
 PATCHES = 16
@@ -134,31 +136,42 @@ def patches(
     best = np.argsort(-shares, kind="stable")[:PATCHES]
     found = []
     for i in best[shares[best] > 0]:
-        place = densest(what, image(int(i)))
+        place = best_place(what, image(int(i)))
         if place is not None:
             found.append(cut_out(shown(int(i)), *place))
     return found
 
 
-def densest(what: Feature, image: Array) -> tuple[float, float, float] | None:
-    """Where a word occurs most densely within its cell: centre y and x, and side of a patch."""
-    best: tuple[float, tuple[float, float, float]] | None = None
-    for grid in what.words.words(image):
+Place = tuple[float, float, float]
+
+
+def best_place(what: Feature, image: Array) -> Place | None:
+    """Where a word is most itself within its cell: centre y and x, and side of a patch."""
+    best: tuple[float, Place] | None = None
+    for grid, local in zip(what.words.words(image), _local(what.words, image), strict=True):
         if grid.ids.size == 0:
             continue
         ids = grid.ids if grid.ids.ndim == 2 else grid.ids[:, :, 0]
         here = (ids == what.word) & (grid.cell_numbers(image.shape, what.cut) == what.cell)
         if not here.any():
             continue
-        side = max(grid.size, SMALLEST_PATCH)
-        steps = [np.diff(c).min(initial=side) for c in (grid.ys, grid.xs)]
-        window = [max(1, int(side / 2 / step)) for step in steps]
-        density = np.where(here, uniform_filter(here.astype(np.float64), window), 0)
-        y, x = np.unravel_index(density.argmax(), density.shape)
-        place = (float(grid.ys[y]), float(grid.xs[x]), float(side))
-        if best is None or density[y, x] > best[0]:
-            best = float(density[y, x]), place
+        if local is None:
+            worth = uniform_filter(here.astype(np.float64), SMALLEST_PATCH)
+        else:
+            worth = -np.square(local.features - what.words.codebook_[what.word]).sum(axis=2)
+        worth = np.where(here, worth, -np.inf)
+        y, x = np.unravel_index(worth.argmax(), worth.shape)
+        if best is None or worth[y, x] > best[0]:
+            side = max(grid.size, SMALLEST_PATCH)
+            best = float(worth[y, x]), (float(grid.ys[y]), float(grid.xs[x]), float(side))
     return None if best is None else best[1]
+
+
+def _local(words: Any, image: Array) -> Any:
+    """The descriptors that became words, or Nones if there are none."""
+    if isinstance(words, BagOfWords):
+        return words.descriptor_.local(image)
+    return [None] * len(words.words(image))
 
 
 def cut_out(picture: Array, y: float, x: float, side: float) -> Array:

@@ -4,7 +4,9 @@ from collections.abc import Callable
 
 import typer
 
+from hilbin.cli.demo import demo_command
 from hilbin.cli.eval import eval_command
+from hilbin.cli.explain import explain_command
 from hilbin.cli.info import info_command
 from hilbin.cli.predict import predict_command
 from hilbin.cli.train import train_command
@@ -13,7 +15,9 @@ VERBS: dict[str, Callable[..., None]] = {
     "train": train_command,
     "eval": eval_command,
     "predict": predict_command,
+    "explain": explain_command,
     "info": info_command,
+    "demo": demo_command,
 }
 
 app = typer.Typer(

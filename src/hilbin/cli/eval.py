@@ -16,6 +16,7 @@ import typer
 from hilbin import parallel
 from hilbin.cli import _arguments as arguments
 from hilbin.cli._answers import Answers, answers
+from hilbin.cli._classifiers import LINEAR
 from hilbin.cli._console import Console
 from hilbin.cli._evidence import evidence
 from hilbin.cli._explanations import Explainer
@@ -144,7 +145,7 @@ def evaluate(
         found = answers(loaded, explainer.parts, source, console)
         outcome = measured(loaded, found)
         if report is not None:
-            shown = dict(baselines or {}) | _baselines(loaded, outcome)
+            shown = _baselines(loaded, outcome, baselines)
             collected = evidence(explainer, found, str(source), shown, console)
             with console.stage("writing the report"):
                 write_report(collected, report)
@@ -192,13 +193,16 @@ def _mistakes(model: Model, found: Answers, predicted: Any) -> list[Mistake]:
     return sorted(listed, key=lambda one: -one.margin)
 
 
-def _baselines(model: Model, outcome: Evaluated) -> dict[str, float]:
+def _baselines(
+    model: Model, outcome: Evaluated, others: Mapping[str, float] | None
+) -> dict[str, float]:
+    """Accuracies to compare with; without others, those of cross-validation."""
     found = {f"always {outcome.majority_class}": outcome.majority_accuracy}
-    if outcome.cv is not None:
-        found["this model, cross-validated in training"] = outcome.cv["accuracy"]
-        if model.metadata["kernel"] != "linear":
-            found["linear, cross-validated in training"] = outcome.cv["linear_accuracy"]
-    return found
+    if others is None and outcome.cv is not None:
+        found["this model, cross-validated"] = outcome.cv["accuracy"]
+        if model.metadata["kernel"] != LINEAR:
+            found["linear, cross-validated"] = outcome.cv["linear_accuracy"]
+    return found | dict(others or {})
 
 
 def as_csv(mistakes: list[Mistake]) -> str:

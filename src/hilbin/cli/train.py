@@ -73,8 +73,8 @@ def train(options: TrainOptions, console: Console | None = None) -> Trained:
     ...     table = Path(folder) / "data.csv"
     ...     _ = table.write_text("width,y\\n1,thin\\n2,thin\\n8,thick\\n9,thick\\n")
     ...     trained = train(TrainOptions(table, Path(folder) / "m.hilbin", target="y"))
-    >>> trained.metadata["classes"], trained.metadata["cv"]["accuracy"]
-    (['thick', 'thin'], 1.0)
+    >>> trained.metadata["classes"], trained.metadata["data"]["n"]
+    (['thick', 'thin'], 4)
     """
     console = Console(quiet=True) if console is None else console
     end = time.monotonic() + (seconds_of(options.budget) if options.budget else 0)

@@ -1,0 +1,139 @@
+"""``hilbin demo``: all of it on real photographs, in a minute, without a network."""
+
+import json
+import os
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from hilbin.cli import _arguments as arguments
+from hilbin.cli._classifiers import LINEAR
+from hilbin.cli._console import Console
+from hilbin.cli._options import TrainOptions
+from hilbin.cli._outcome import DONE, command
+from hilbin.cli._patches import TEST, TRAIN, write_patches
+from hilbin.cli.eval import Evaluated, as_csv, evaluate
+from hilbin.cli.explain import explain
+from hilbin.cli.train import train
+from hilbin.files import write_whole
+from hilbin.images import find_images
+
+OutFolder = Annotated[Path, typer.Option("--out", help="Folder for all that is made.")]
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What the demo has made.
+
+    Parameters
+    ----------
+    n_train, n_test : int
+        Patches of photographs.
+    n_classes : int
+        Photographs.
+    accuracy, linear_accuracy : float
+        On the test patches, of the model and of a linear one on the same features.
+    report, mistakes, why, model : str
+        Files: the page, a list of the mistakes, the picture of one decision, the model.
+    """
+
+    n_train: int
+    n_test: int
+    n_classes: int
+    accuracy: float
+    linear_accuracy: float
+    report: str
+    mistakes: str
+    why: str
+    model: str
+
+
+def demo(
+    out: str | os.PathLike[str] = "hilbin-demo",
+    *,
+    seed: int = 0,
+    jobs: int = -1,
+    console: Console | None = None,
+) -> Shown:
+    """Train on patches of photographs, evaluate on others, explain one, write the page.
+
+    Parameters
+    ----------
+    out : path, default="hilbin-demo"
+        Folder for all that is made.
+    seed : int, default=0
+    jobs : int, default=-1
+        Threads; -1 is all processors.
+    console : Console, optional
+        Told of the progress.
+
+    Returns
+    -------
+    shown : Shown
+    """
+    console = Console(quiet=True) if console is None else console
+    folder = Path(out)
+    folder.mkdir(parents=True, exist_ok=True)
+    counts = write_patches(folder)
+    console.say(f"{counts[TRAIN]} patches to train on, {counts[TEST]} to test on: {folder}")
+    model, linear = folder / "model.hilbin", folder / "linear.hilbin"
+    options = TrainOptions(
+        folder / TRAIN, model, seed=seed, jobs=jobs, cache=folder / "cache", keep_cache=True
+    )
+    train(options, console)
+    train(replace(options, output=linear, kernel=LINEAR, keep_cache=False), Console(quiet=True))
+    test = folder / TEST
+    plain = evaluate(linear, test, jobs=jobs)
+    report, mistakes, why = (folder / f for f in ("report.html", "mistakes.csv", "why.png"))
+    found = evaluate(
+        model,
+        test,
+        report=report,
+        baselines={"linear kernel": plain.accuracy},
+        jobs=jobs,
+        console=Console(console.quiet),
+    )
+    write_whole(mistakes, as_csv(found.mistakes).encode())
+    _explain_one(model, test, found, why, jobs)
+    files = (str(path.absolute()) for path in (report, mistakes, why, model))
+    n_classes = len(found.per_class)
+    return Shown(counts[TRAIN], found.n, n_classes, found.accuracy, plain.accuracy, *files)
+
+
+def _explain_one(model: Path, test: Path, found: Evaluated, picture: Path, jobs: int) -> None:
+    """The worst mistake; the first image if there is none."""
+    if found.mistakes:
+        worst = found.mistakes[0]
+        explain(model, worst.path, versus=worst.true, output=picture, jobs=jobs)
+    else:
+        explain(model, find_images(test)[0], output=picture, jobs=jobs)
+
+
+def summary(shown: Shown) -> str:
+    """What the command prints."""
+    return "\n".join(
+        [
+            f"accuracy {shown.accuracy:.1%} on {shown.n_test} patches of {shown.n_classes} "
+            f"photographs, linear {shown.linear_accuracy:.1%}",
+            f"the page:     {shown.report}",
+            f"one decision: {shown.why}",
+            f"the mistakes: {shown.mistakes}",
+            f"the model:    {shown.model}",
+        ]
+    )
+
+
+@command
+def demo_command(
+    out: OutFolder = Path("hilbin-demo"),
+    seed: arguments.Seed = 0,
+    jobs: arguments.Jobs = -1,
+    as_json: arguments.AsJson = False,
+    quiet: arguments.Quiet = False,
+) -> int:
+    """Show it on photographs that are here already: train, evaluate, explain, write the page."""
+    shown = demo(out, seed=seed, jobs=jobs, console=Console(quiet))
+    print(json.dumps(asdict(shown)) if as_json else summary(shown))
+    return DONE
