@@ -24,7 +24,7 @@ EXACT_NOTE = (
 EXACT_NOTE_OTHERWISE = (
     "What a cell or an output adds is spread evenly over the pixels it describes."
 )
-SMOOTHING = 1 / 64  # of the longer side
+SMOOTHING = 1 / 40  # of the longer side
 WORDS = {"sift", "centrist", "lbp", "color"}
 
 Array = NDArray[Any]

@@ -1,19 +1,24 @@
 """Photographs that lie inside the installed scikit-image, cut into patches: data without a network.
 
-Every photograph is a class. It is cut into squares like a chessboard; the white ones are for
-training, the black ones for testing, so that no pixel is in both.
+Every photograph is a class. It is cut into squares; those of the left half are for training, those
+of the right half for testing, so that no pixel is in both. Squares of nearly one shade, which could
+be of any photograph, are left out. Half of the photographs are grey, so all are made grey: colour
+would give them away.
 """
 
 from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hilbin.cli._outcome import InputError
 from hilbin.files import written_whole
+from hilbin.images import read_image
 
 SIDE = 64
 MOST = 32  # patches of a photograph for training, and as many for testing
+LEAST_CONTRAST = 4  # standard deviation of the grey values
 TRAIN, TEST = "train", "test"
 PHOTOGRAPHS = {
     "astronaut": "astronaut.png",
@@ -33,7 +38,8 @@ PHOTOGRAPHS = {
     "tissue": "ihc.png",
 }
 
-Squares = list[tuple[int, int]]
+Array = NDArray[np.uint8]
+Squares = dict[tuple[int, int], Array]  # by row and column
 
 
 def photographs() -> dict[str, Path]:
@@ -49,13 +55,12 @@ def photographs() -> dict[str, Path]:
     return there
 
 
-def chessboard(height: int, width: int, side: int = SIDE, most: int = MOST) -> dict[str, Squares]:
-    """Rows and columns of the squares for training and for testing, evenly over the photograph.
+def halves(picture: Array, side: int = SIDE, most: int = MOST) -> dict[str, Squares]:
+    """The squares for training and for testing, evenly over each half.
 
     Parameters
     ----------
-    height, width : int
-        Of the photograph.
+    picture : uint8 array of shape (h, w)
     side : int, default=64
         Of a square.
     most : int, default=32
@@ -63,20 +68,24 @@ def chessboard(height: int, width: int, side: int = SIDE, most: int = MOST) -> d
 
     Examples
     --------
-    >>> from hilbin.cli._patches import chessboard
-    >>> chessboard(130, 200)
-    {'train': [(0, 0), (0, 2), (1, 1)], 'test': [(0, 1), (1, 0), (1, 2)]}
+    >>> import numpy as np
+    >>> from hilbin.cli._patches import halves
+    >>> noise = np.random.default_rng(0).integers(0, 256, (130, 200), np.uint8)
+    >>> {part: list(squares) for part, squares in halves(noise).items()}
+    {'train': [(0, 0), (0, 1), (1, 0), (1, 1)], 'test': [(0, 2), (1, 2)]}
     """
+    rows, columns = (length // side for length in picture.shape)
+    middle = (columns + 1) // 2
     found: dict[str, Squares] = {}
-    for color, part in enumerate((TRAIN, TEST)):
-        squares = [
-            (y, x)
-            for y in range(height // side)
-            for x in range(width // side)
-            if (x + y) % 2 == color
-        ]
-        chosen = np.linspace(0, len(squares) - 1, min(most, len(squares))).astype(int)
-        found[part] = [squares[i] for i in np.unique(chosen)]
+    for part, across in ((TRAIN, range(middle)), (TEST, range(middle, columns))):
+        cut = {
+            (y, x): picture[y * side : (y + 1) * side, x * side : (x + 1) * side]
+            for y in range(rows)
+            for x in across
+        }
+        varied = [place for place, square in cut.items() if square.std() >= LEAST_CONTRAST]
+        chosen = np.linspace(0, len(varied) - 1, min(most, len(varied))).astype(int)
+        found[part] = {varied[i]: cut[varied[i]] for i in np.unique(chosen)}
     return found
 
 
@@ -95,24 +104,18 @@ def write_patches(folder: Path) -> dict[str, int]:
     """
     from PIL import Image
 
-    wanted: dict[Path, tuple[Path, tuple[int, int, int, int]]] = {}
+    wanted: dict[Path, Array] = {}
     counts = dict.fromkeys((TRAIN, TEST), 0)
     for name, file in photographs().items():
-        with Image.open(file) as picture:
-            width, height = picture.size
-        for part, squares in chessboard(height, width).items():
+        for part, squares in halves(read_image(file)).items():
             counts[part] += len(squares)
-            for y, x in squares:
-                box = (x * SIDE, y * SIDE, (x + 1) * SIDE, (y + 1) * SIDE)
-                wanted[folder / part / name / f"row {y + 1}, column {x + 1}.png"] = file, box
+            for (y, x), square in squares.items():
+                wanted[folder / part / name / f"r{y + 1}c{x + 1}.png"] = square
     _refuse_others(folder, set(wanted))
-    opened: dict[Path, Image.Image] = {}
-    for target, (file, box) in wanted.items():
-        if file not in opened:
-            opened[file] = Image.open(file).convert("RGB")
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with written_whole(target) as patch:
-            opened[file].crop(box).save(patch, "PNG")
+    for path, square in wanted.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with written_whole(path) as file:
+            Image.fromarray(square).save(file, "PNG")
     return counts
 
 

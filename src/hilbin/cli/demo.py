@@ -78,7 +78,7 @@ def demo(
     folder.mkdir(parents=True, exist_ok=True)
     counts = write_patches(folder)
     console.say(f"{counts[TRAIN]} patches to train on, {counts[TEST]} to test on: {folder}")
-    model, linear = folder / "model.hilbin", folder / "linear.hilbin"
+    model, linear = folder / "photographs.hilbin", folder / "linear.hilbin"
     options = TrainOptions(
         folder / TRAIN, model, seed=seed, jobs=jobs, cache=folder / "cache", keep_cache=True
     )

@@ -47,12 +47,11 @@ def histogram(
     """Weighted histograms of all cells of all cuts of the image, divided by the number of words."""
     total = sum(grid.ids.shape[0] * grid.ids.shape[1] for grid in grids)
     scale = 1 / total if total > 0 else 0.0
-    return np.concatenate(
-        [
-            np.float32(weight * scale) * count(grids, shape, cut, n_words).ravel()
-            for weight, cut in zip(weights, cuts, strict=True)
-        ]
-    )
+    parts = [
+        float(weight) * scale * count(grids, shape, cut, n_words).ravel()
+        for weight, cut in zip(weights, cuts, strict=True)
+    ]
+    return np.concatenate(parts).astype(np.float32, copy=False)
 
 
 def spread_words(

@@ -56,7 +56,7 @@ class Codebook(ClusterMixin, BaseEstimator):
     >>> from hilbin.images import Codebook
     >>> points = np.array([[0.0], [0.1], [5.0], [5.2]])
     >>> book = Codebook(2, random_state=0).fit(points)
-    >>> sorted(book.words_.ravel().round(2).tolist())
+    >>> sorted(round(float(word), 2) for (word,) in book.words_)
     [0.05, 5.1]
     """
 

@@ -1,0 +1,451 @@
+"""``hilbin eval``: figures, mistakes, classes that are missing, evidence for the page."""
+
+import csv
+import re
+import shutil
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given
+from hypothesis import strategies as st
+from PIL import Image
+from sklearn.pipeline import Pipeline
+
+from hilbin import persist
+from hilbin.cli._answers import answers
+from hilbin.cli._classifiers import KERNELS, class_scores, classifier
+from hilbin.cli._console import Console
+from hilbin.cli._contributions import additive, shapes
+from hilbin.cli._duplicates import MOST_DIFFERENT, near_pairs
+from hilbin.cli._evidence import evidence
+from hilbin.cli._explanations import Explainer
+from hilbin.cli._hashes import difference_hash
+from hilbin.cli._layout import Feature, by_word, feature, whole_image_words
+from hilbin.cli._models import Model, load_model
+from hilbin.cli._visual_words import Use, best_place, cut_out, most_useful_words, use
+from hilbin.cli.eval import evaluate
+from hilbin.images import BagOfWords, Centrist, ColorHistogram, Concat, DenseSIFT, SpatialPyramid
+
+ADDITIVE = [name for name in KERNELS if name != "exp-chi2"]
+NOT_ADDITIVE = "exp-chi2"
+
+
+@pytest.fixture
+def held_out(own_photos):
+    """Photos of which two lie in the folder of another class."""
+    for i in (1, 2):
+        shutil.move(own_photos / "across" / f"pic {i}.png", own_photos / "down" / f"astray {i}.png")
+    return own_photos
+
+
+def test_figures(trained, held_out, cli, cli_json):
+    found = cli_json("eval", trained.output, held_out)
+    assert (found["n"], found["right"]) == (18, 16)
+    assert found["accuracy"] == 16 / 18
+    assert found["interval"] == pytest.approx([0.67204, 0.96908], abs=1e-5)  # published formula
+    assert found["mean_class_accuracy"] == pytest.approx((1 + 6 / 8 + 1) / 3)
+    assert found["majority_accuracy"] == 8 / 18
+    assert found["majority_class"] == "down"
+    assert found["per_class"]["down"] == {"n": 8, "right": 6}
+    assert found["cv"]["linear_accuracy"] == trained.metadata["cv"]["linear_accuracy"]
+    lines = cli("eval", trained.output, held_out).stdout
+    for text in ("accuracy 88.9%", "67.2% to 96.9%", "16 of 18", "always down 44.4%", "linear"):
+        assert text in lines
+
+
+def test_mistakes(trained, held_out, tmp_path, cli_json):
+    listed = tmp_path / "mistakes.csv"
+    found = cli_json("eval", trained.output, held_out, "--csv", listed)["mistakes"]
+    model = persist.load(trained.output)
+    assert {m["path"] for m in found} == {
+        str(held_out / "down" / f"astray {i}.png") for i in (1, 2)
+    }
+    for one in found:
+        scores = dict(zip(model.classes_, model.decision_function([one["path"]])[0], strict=True))
+        assert (one["true"], one["predicted"]) == ("down", "across")
+        assert one["true_score"] == pytest.approx(scores["down"], abs=1e-6)
+        assert one["predicted_score"] == pytest.approx(scores["across"], abs=1e-6)
+        assert one["margin"] == pytest.approx(scores["across"] - scores["down"], abs=1e-6)
+    assert found[0]["margin"] >= found[1]["margin"] > 0
+    with open(listed, newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert [{**r, **{k: float(v) for k, v in r.items() if k[-1] in "en" and "." in v and k != "path"}}
+            for r in rows] == found  # fmt: skip
+
+
+def test_classes_live_in_the_model(trained, held_out, cli, cli_json):
+    shutil.rmtree(held_out / "across")
+    (held_out / "zebra").mkdir()
+    for i in range(3):
+        shutil.copy(held_out / "down" / "pic 0.png", held_out / "zebra" / f"{i}.png")
+    found = cli_json("eval", trained.output, held_out)
+    assert found["unknown"] == {"zebra": 3}
+    assert (found["n"], found["right"]) == (14, 12)
+    assert found["per_class"]["across"] == {"n": 0, "right": 0}
+    assert {m["predicted"] for m in found["mistakes"]} == {"across"}
+    said = cli("eval", trained.output, held_out).stderr
+    assert "left out, for the model does not know these classes: zebra (3)" in said
+    assert "no examples of these classes: across" in said
+
+
+def test_one_class_is_enough(trained, own_photos, cli, cli_json):
+    shutil.rmtree(own_photos / "across")
+    shutil.rmtree(own_photos / "down")
+    found = cli_json("eval", trained.output, own_photos)
+    assert (found["n"], found["right"], found["mean_class_accuracy"]) == (6, 6, 1)
+    (own_photos / "dötted plain").rename(own_photos / "zebra")
+    said = cli("eval", trained.output, own_photos, code=2).stderr
+    assert "no example of a class that the model knows" in said
+    assert "zebra" in said
+
+
+def test_unreadable_files(trained, own_photos, tmp_path, cli, cli_json, bad_images):
+    reasons = bad_images(own_photos / "down")
+    found = cli_json("eval", trained.output, own_photos, code=1)
+    assert found["n"] == 18
+    listed = {u["path"].rpartition("/")[2]: u["reason"] for u in found["unreadable"]}
+    assert all(reason in listed[name] for name, reason in reasons.items())
+    (tmp_path / "bad" / "down").mkdir(parents=True)
+    (tmp_path / "bad" / "down" / "a.png").write_text("no image")
+    said = cli("eval", trained.output, tmp_path / "bad", code=2).stderr
+    assert "none of the 1 images can be read" in said
+
+
+def test_a_list_of_images(trained, photos, tmp_path, cli_json):
+    lines = [f"{photos}/{c}/pic {i}.png,{c}" for c in ("down", "dötted plain") for i in range(4)]
+    table = tmp_path / "list.csv"
+    table.write_text("\n".join(["path,label", *lines]), encoding="utf-8")
+    found = cli_json("eval", trained.output, table)
+    assert (found["n"], found["right"]) == (8, 8)
+
+
+def test_bad_sources(trained, photos, tmp_path, cli):
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "table.csv").write_text("a,b\n1,2\n")
+    for source, message in (
+        ("nowhere", "there is no such file or folder"),
+        ("empty", "no image in any folder"),
+        ("table.csv", "this model is of images"),
+    ):
+        assert message in cli("eval", trained.output, tmp_path / source, code=2).stderr
+    report = tmp_path / "no" / "r.html"
+    said = cli("eval", trained.output, photos, "--report", report, code=2).stderr
+    assert "no such folder to write the report to" in said
+
+
+def test_the_report(trained, held_out, tmp_path, cli):
+    page = tmp_path / "report.html"
+    cli("eval", trained.output, held_out, "--report", page)
+    text = page.read_text(encoding="utf-8")
+    assert page.stat().st_size < 5_000_000
+    assert "Exact: the map of a class sums to its score" in text
+    assert "linear, cross-validated" in text
+    assert "hilbin train" in text
+    assert trained.metadata["data"]["sha256"] in text
+    assert text.count("Heat map for ") >= 4
+    assert re.search(r"(centrist|color) word \d+, whole image", text)
+    assert "nearly a training example makes the accuracy look better" in text  # they are copies
+    assert "http:" not in text.replace("http://www.w3.org", "")
+
+
+@pytest.fixture
+def table(tmp_path):
+    rng = np.random.default_rng(0)
+    path = tmp_path / "data.csv"
+    lines = ["good,kind,noise"]
+    for label in ("low", "high"):
+        values = rng.uniform(size=30).round(3) + (label == "high")
+        lines += [f"{v},{label},{n:.3f}" for v, n in zip(values, rng.normal(size=30), strict=True)]
+    path.write_text("\n".join(lines))
+    return path
+
+
+@pytest.mark.parametrize("kernel", ["intersection", "chi2", "exp-chi2"])
+def test_tables(table, tmp_path, cli, cli_json, kernel):
+    model, page = tmp_path / "m.hilbin", tmp_path / "r.html"
+    cli("train", table, "-o", model, "--target", "kind", "--kernel", kernel)
+    found = cli_json("eval", model, table, "--report", page)
+    predicted = cli_json("predict", model, table)["predictions"]
+    truth = [line.split(",")[1] for line in table.read_text().splitlines()[1:]]
+    assert found["n"] == 60
+    assert found["right"] == sum(p["label"] == t for p, t in zip(predicted, truth, strict=True))
+    assert found["right"] > 55
+    assert all(re.fullmatch(r"data\.csv:\d+", m["path"]) for m in found["mistakes"])
+    text = page.read_text(encoding="utf-8")
+    assert ("What good adds to the scores" in text) == (kernel != "exp-chi2")
+    assert "no column 'kind'" in _without_labels(model, table, cli)
+
+
+def _without_labels(model, table, cli):
+    table.write_text("good,noise\n1,2\n")
+    return cli("eval", model, table, code=2).stderr
+
+
+# contributions
+
+
+def rows_and_labels(n_classes, negative=False, sparse=False):
+    rng = np.random.default_rng(n_classes)
+    X = rng.gamma(0.5, size=(40, 7)) * (rng.uniform(size=(40, 7)) < 0.8)
+    X = X - 0.5 if negative else X
+    y = np.array([f"c{k}" for k in np.arange(40) % n_classes])
+    return (sp.csr_array(X) if sparse else X), y
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("kernel", ADDITIVE)
+@pytest.mark.parametrize("kind", ["float32", "negative", "sparse"])
+def test_contributions_sum_to_the_scores(kernel, n_classes, kind):
+    X, y = rows_and_labels(n_classes, negative=kind == "negative", sparse=kind == "sparse")
+    X = X.astype(np.float32) if kind == "float32" else X
+    model = classifier(kernel, X, of_images=kind == "float32").fit(X, y)
+    parts = additive(model)
+    expected = class_scores(model, X)
+    assert parts.scores(X) == pytest.approx(expected, abs=1e-5)
+    for i in range(5):
+        given = parts.contributions(X[i : i + 1])
+        assert given.shape == (7, n_classes)
+        assert given.sum(axis=0) + parts.bias == pytest.approx(expected[i], abs=1e-6)
+        assert given.sum(axis=0) + parts.bias == pytest.approx(parts.scores(X)[i], abs=1e-12)
+
+
+@pytest.mark.parametrize("kernel", ADDITIVE)
+def test_a_contribution_depends_on_its_feature_alone(kernel):
+    X, y = rows_and_labels(3)
+    parts = additive(classifier(kernel, X, of_images=True).fit(X, y))
+    before = parts.contributions(X[:1])
+    other = X[:1].copy()
+    other[0, 2] += 0.3
+    changed = np.any(parts.contributions(other) != before, axis=1)
+    assert changed.tolist() == [j == 2 for j in range(7)]
+
+
+def test_exponentials_are_not_additive():
+    X, y = rows_and_labels(3)
+    assert additive(classifier(NOT_ADDITIVE, X, of_images=False).fit(X, y)) is None
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_shapes_are_the_contributions(n_classes):
+    X, y = rows_and_labels(n_classes)
+    parts = additive(classifier("chi2", X, of_images=True).fit(X, y))
+    (shape,) = shapes(parts, [3], ["third"], X.min(axis=0), X.max(axis=0))
+    for i in range(5):
+        expected = parts.contributions(X[i : i + 1])[3]
+        assert shape(X[i, 3]) == pytest.approx(
+            expected[1] if n_classes == 2 else expected, abs=0.02
+        )
+
+
+# evidence
+
+
+@pytest.fixture(scope="module")
+def features(photos):
+    sift = BagOfWords(DenseSIFT(4, (2, 4)), 12, random_state=0)
+    parts = [("sift", SpatialPyramid(sift, 2)), ("color", ColorHistogram(bins=3))]
+    return Concat(parts, {"color": 0.5}).fit(sorted(photos.rglob("*.png")))
+
+
+@pytest.fixture(scope="module")
+def model_of(trained, photos, features):
+    """A model with a kernel, trained on the photos."""
+
+    def make(kernel):
+        paths = sorted(photos.rglob("*.png"))
+        rows, labels = features.transform(paths), [p.parent.name for p in paths]
+        fitted = classifier(kernel, rows, of_images=True).fit(rows, labels)
+        about = {**trained.metadata, "features": "sift+color", "kernel": kernel}
+        pipeline = Pipeline([("features", features), ("classifier", fitted)])
+        return Model(trained.output, pipeline, about)
+
+    return make
+
+
+@pytest.fixture
+def evidence_of(model_of, held_out):
+    def make(kernel):
+        explainer = Explainer(model_of(kernel))
+        console = Console(quiet=True)
+        found = answers(explainer.model, explainer.parts, held_out, console)
+        return evidence(explainer, found, str(held_out), {}, console)
+
+    return make
+
+
+@pytest.mark.parametrize("kernel", ADDITIVE)
+def test_heat_maps_sum_to_the_scores(evidence_of, kernel):
+    shown = evidence_of(kernel)
+    assert shown.exact
+    for i in (0, 7, 17):
+        for k in range(3):
+            heat = shown.heat(i, k)
+            assert heat.shape == shown.picture(i).shape[:2]
+            assert heat.sum() + shown.bias[k] == pytest.approx(shown.scores[i, k], abs=1e-6)
+
+
+def test_heat_maps_that_are_not_exact(evidence_of):
+    shown = evidence_of(NOT_ADDITIVE)
+    assert not shown.exact
+    assert shown.bias is None
+    assert "painted over" in shown.exact_note
+    assert shown.heat(0, 1).shape == (8, 8)
+    assert len(shown.words) == 0
+
+
+def test_words_of_the_page(evidence_of, model_of):
+    shown = evidence_of("intersection")
+    assert 3 <= len(shown.words) <= 12
+    parts = additive(model_of("intersection").classifier)
+    names = [word.shape.name for word in shown.words]
+    assert len(set(names)) == len(names)
+    for word in shown.words:
+        part, number = re.fullmatch(
+            r"(sift|color) word (\d+), whole image", word.shape.name
+        ).groups()
+        column = int(number) + (12 * 5 if part == "color" else 0)
+        row = np.zeros((1, 12 * 5 + 27), np.float32)
+        row[0, column] = word.shape.values[-1]
+        expected = parts.contributions(row)[column]
+        assert word.shape.contributions[-1] == pytest.approx(expected, abs=1e-9)
+        assert word.shape.contributions[-1, word.label] > word.shape.contributions[0, word.label]
+        assert 1 <= len(word.patches) <= 16
+        assert all(p.shape[0] == p.shape[1] >= 8 and p.shape[2] == 3 for p in word.patches)
+
+
+def test_duplicates_of_the_page(evidence_of):
+    found = evidence_of("linear").duplicates
+    assert len(found) == 18  # the held-out photos are the training photos
+    for pair in found:
+        assert pair.similarity == 1
+        assert pair.train.endswith(pair.test.rpartition("/")[2].replace("astray", "pic"))
+        assert (pair.train_picture == pair.test_picture).all()
+    assert sum(pair.train_label != pair.test_label for pair in found) == 2
+
+
+def test_suspicions_of_the_page(trained, photos, model_of, held_out):
+    model = model_of("linear")
+    odd = {"name": "down/pic 1.png", "label": "down", "suggested": "across", "margin": 1.5}
+    gone = {**odd, "name": "down/gone.png"}
+    model.metadata["suspicious"] = [odd, gone]
+    explainer = Explainer(model)
+    found = answers(model, explainer.parts, held_out, Console(quiet=True))
+    first, second = evidence(explainer, found, "", {}, Console(quiet=True)).suspicious
+    assert (first.name, first.given, first.suggested, first.margin) == tuple(odd.values())
+    assert (first.picture == np.asarray(Image.open(photos / "down" / "pic 1.png"))).all()
+    assert second.picture is None
+
+
+def test_baselines_of_the_page(trained, held_out, tmp_path):
+    page = tmp_path / "r.html"
+    evaluate(trained.output, held_out, report=page, baselines={"other": 0.5}, jobs=1)
+    text = page.read_text(encoding="utf-8")
+    assert ">other<" in text
+    assert "cross-validated" not in text
+    assert load_model(trained.output).metadata["kernel"] == "intersection"
+
+
+# duplicates
+
+hashes = st.lists(st.binary(min_size=32, max_size=32), max_size=6)
+
+
+@given(hashes, hashes)
+def test_near_pairs_by_brute_force(first, second):
+    second = [*second, *(bytes([h[0] ^ 3, *h[1:]]) for h in first[:2])]
+    found = near_pairs([h.hex() for h in first], [h.hex() for h in second])
+    numbers = [[int.from_bytes(h) for h in side] for side in (first, second)]
+    telling = [[32 <= n.bit_count() <= 224 for n in side] for side in numbers]
+    expected = {}
+    for i, a in enumerate(numbers[0]):
+        apart = [(a ^ b).bit_count() for b, t in zip(numbers[1], telling[1], strict=True) if t]
+        if telling[0][i] and apart and min(apart) <= MOST_DIFFERENT:
+            expected[i] = min(apart)
+    assert {i: bits for i, _, bits in found} == expected
+    assert [bits for *_, bits in found] == sorted(bits for *_, bits in found)
+
+
+def test_what_is_nearly_the_same(photos, tmp_path):
+    rng = np.random.default_rng(0)
+    noise = Image.fromarray(rng.integers(0, 256, (12, 12, 3), np.uint8)).resize((200, 160))
+    noise.save(tmp_path / "a.png")
+    noise.resize((100, 80)).point(lambda v: 0.8 * v + 20).save(tmp_path / "b.jpg", quality=60)
+    Image.new("RGB", (90, 90), "navy").save(tmp_path / "flat.png")
+    found = [
+        difference_hash(np.asarray(Image.open(tmp_path / name)))
+        for name in ("a.png", "b.jpg", "flat.png")
+    ]
+    assert [pair[:2] for pair in near_pairs(found[:1], found[1:])] == [(0, 0)]
+    assert near_pairs(found[2:], found[2:]) == []
+
+
+# words
+
+
+def test_columns_are_words_in_cells(features, photos):
+    image = features.read(photos / "down" / "pic 0.png")
+    row = features.describe(image)
+    for j in np.flatnonzero(row):
+        what = feature(features, int(j), "")
+        grids = what.words.words(image)
+        count = total = 0
+        for grid in grids:
+            here = grid.cell_numbers(image.shape, what.cut) == what.cell
+            count += int(((grid.ids == what.word) & here).sum())
+            total += grid.ids.size
+        assert row[j] == pytest.approx(0.5 * count / total, rel=1e-5)  # both weights are halves
+    mask = whole_image_words(features)
+    assert [str(feature(features, int(j), "")) for j in np.flatnonzero(mask)] == [
+        *(f"sift word {w}, whole image" for w in range(12)),
+        *(f"color word {w}, whole image" for w in range(27)),
+    ]
+
+
+def test_words_are_summed_over_cells(features):
+    values = np.arange(12 * 5 + 27.0)
+    found = by_word(features, values, "")
+    assert len(found) == 12 + 27
+    assert found["sift word 3"] == values[3:60:12].sum()
+    assert found["color word 26"] == values[-1]
+    assert sum(found.values()) == values.sum()
+
+
+def test_use_by_hand():
+    X, y = rows_and_labels(3)
+    parts = additive(classifier("chi2", X, of_images=True).fit(X, y))
+    found = use(parts, X)
+    every = np.stack([parts.contributions(X[i : i + 1]) for i in range(40)])
+    assert found.spread == pytest.approx(every.std(axis=0))
+    for j in range(7):
+        for k in range(3):
+            expected = np.cov(X[:, j], every[:, j, k], bias=True)[0, 1]
+            assert found.slope[j, k] == pytest.approx(expected)
+    assert (found.low == X.min(axis=0)).all()
+    assert (found.high == X.max(axis=0)).all()
+
+
+def test_every_word_once_and_every_class_seldom():
+    spread = np.array([[9.0, 8.0], [7.0, 0.5], [6.0, 1.0], [5.0, 0.1], [4.0, 0.2]])
+    used = Use(spread, np.ones((5, 2)), np.zeros(5), np.ones(5))
+    layout = lambda j: Feature("sift", None, j // 2)  # noqa: E731 - 0 and 1 are the same word
+    everywhere = np.ones(5, bool)
+    assert most_useful_words(used, everywhere, layout, most=2) == [(0, 0), (2, 1)]
+    everywhere[0] = False
+    assert most_useful_words(used, everywhere, layout, most=2) == [(1, 0), (2, 1)]
+    against = Use(spread, -np.ones((5, 2)), np.zeros(5), np.ones(5))
+    assert most_useful_words(against, everywhere, layout) == []
+
+
+def test_patches_are_where_the_word_is():
+    image = np.full((60, 80), 100, np.uint8)
+    image[30:40, 50:60] = np.arange(100, 200).reshape(10, 10)
+    codes = Centrist().words(image)[0].ids
+    rare = int(codes[34, 54])
+    assert (codes == rare).sum() < codes.size / 10
+    y, x, side = best_place(Feature("centrist", Centrist(), rare), image)
+    assert (abs(y - 35) < 8, abs(x - 55) < 8, side) == (True, True, 16)
+    assert best_place(Feature("centrist", Centrist(), rare, (2, 2), 0), image) is None
+    assert cut_out(image, y, x, side).max() > 150
+    assert cut_out(image, 0, 79, 16).shape == (16, 16)
+    assert cut_out(image[:10], 0, 79, 16).shape == (10, 10)
