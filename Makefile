@@ -8,7 +8,7 @@ EXTRAS := test
 .PHONY: demo test lint bench docs sanitize clean
 
 demo: $(VENV)/.installed
-	$(BIN)/python examples/demo.py
+	$(BIN)/hilbin demo
 
 test: $(VENV)/.installed
 	$(BIN)/python -m pytest -n auto

@@ -126,9 +126,9 @@ def main() -> None:
     table = {name: measure(X, density, sizes.rounds) for name, density in DENSITIES.items()}
     dense = table["90 % zeros"]
     claims = [
-        claim("GCS, 90 % zeros", dense["speed-up"], 1, against=PEER, headline=True),
+        claim("GCS, 90 % zeros", dense["speed-up"], 1, against=PEER),
         claim("GCS, 90 % zeros, peak memory", dense["peak / output"], 1.5, "<=",
-              against="the matrix", headline=True),
+              against="the matrix"),
     ]  # fmt: skip
     plot = {
         "name": "gcs-speedup",

@@ -157,14 +157,13 @@ def make_claims(dense: Times, csr: Times, nodes: Table, fourier: Times, fast: Ti
     return [
         claim("AdditiveMap(Chi2), dense", over(dense, PEER, DEFAULT), 3,
               against=PEER, headline=True),
-        claim("AdditiveMap(Chi2), CSR", over(csr, PEER, DEFAULT), 3,
-              against=PEER, headline=True),
+        claim("AdditiveMap(Chi2), CSR", over(csr, PEER, DEFAULT), 3, against=PEER),
         claim("SparseMap, time, worst of 3 kernels", max(copies), 2, "<=",
-              against="a copy of its features", headline=True),
+              against="a copy of its features"),
         claim("FourierMap(Gaussian), time", over(fourier, "map", "product"), 1.25, "<=",
               against="the matrix product in it"),
         claim("FourierMap, structured", over(fast, "gaussian", "structured"), 5,
-              against="dense frequencies, 8192 inputs and features", headline=True),
+              against="dense frequencies, 8192 inputs and features"),
     ]  # fmt: skip
 
 

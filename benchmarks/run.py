@@ -10,7 +10,8 @@ import render
 
 SCRIPTS = (
     *("gram", "gcs", "maps", "maps_random", "maps_speed"),
-    *("icd_accuracy", "icd_speed", "icd_scaling", "install"),
+    *("icd_accuracy", "icd_speed", "icd_scaling"),
+    *("images", "images_speed", "images_tables", "install"),
 )
 
 

@@ -1,6 +1,7 @@
 """Rows with classes: real sets, split as they usually are, and counts like those of images."""
 
 import gzip
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -8,7 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 from data import Array, arrays
+from pictures import pictures
 from sklearn.datasets import load_digits
+
+from hilbin.images import Centrist, SpatialPyramid
 
 SPARSE = "reuters_money"
 VIEWS = ("fac", "fou", "kar", "mor", "pix", "zer")
@@ -122,6 +126,19 @@ def _fashion(folder: Path | None, name: str) -> Labelled | None:
     return Labelled(*parts)
 
 
+def _inria(folder: Path | None, name: str) -> Labelled | None:
+    """Counts of CENTRIST words of the edges in the cells of a pyramid; people, and no people."""
+    with tempfile.TemporaryDirectory() as scratch:
+        windows = pictures(folder, name, Path(scratch))
+        if windows is None:
+            return None
+        words = SpatialPyramid(Centrist(edges=True), 3, weights=[1, 1, 1], max_side=None)
+        X, X_test = (words.fit_transform(part) for part in (windows.train, windows.test))
+    pixels = 62 * 126  # of a window, without its border
+    y, y_test = (np.where(y == "pos", 1, -1) for y in (windows.y, windows.y_test))
+    return Labelled(_floats(np.rint(X * pixels)), y, _floats(np.rint(X_test * pixels)), y_test)
+
+
 def _digits() -> Labelled:
     X, y = load_digits(return_X_y=True)
     return Labelled(X[:1000], y[:1000], X[1000:], y[1000:])
@@ -143,6 +160,7 @@ LOADERS: dict[str, Callable[[Path | None, str], Labelled | None]] = {
     SPARSE: _reuters,
     "fashion_mnist": _fashion,
     "mfeat": _mfeat,
+    "inria_windows": _inria,
 }
 
 

@@ -24,6 +24,8 @@ ALLOWED = {
     "files": set(),
     "images": {"_core", "kernels", "parallel"},
     "report": {"files"},
+    "stats": {"_core", "parallel"},
+    "stream": {"files", "images", "parallel", "stats"},
     "persist": {"estimators", "files", "images", "kernels", "maps"},
     "cli": {"estimators", "files", "images", "kernels", "maps", "parallel", "persist", "report"},
 }

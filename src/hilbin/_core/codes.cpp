@@ -20,7 +20,11 @@ template <class Code, class Cell> void define_look_up(nb::module_& m) {
     require(width == 1 || width % lanes<double> == 0, "the table is not whole vectors wide");
     require(ptrdiff_t(out.shape(1)) == width, "out has the wrong shape");
     require_range(begin, end, out.shape(0));
-    with_codes(codes, indices, indptr, ptrdiff_t(offsets.shape(0)) - 1, [&](auto rows) {
+    const ptrdiff_t features = ptrdiff_t(offsets.shape(0)) - 1;
+    require(features >= 0 && offsets.data()[features] <= int64_t(table.shape(0)), "offsets do not fit the table");
+    require(indptr.shape(0) > 0 ? end < ptrdiff_t(indptr.shape(0)) : end * features <= ptrdiff_t(codes.shape(0)),
+            "there are fewer codes than rows");
+    with_codes(codes, indices, indptr, features, [&](auto rows) {
       scores(rows, offsets.data(), table.data(), width, out.data(), begin, end);
     });
   }, "codes"_array, "indices"_array, "indptr"_array, "offsets"_array, "table"_array, "out"_array, "begin"_a, "end"_a);
@@ -96,8 +100,12 @@ template <class T, class Cell> void define_interpolate(nb::module_& m) {
                           Matrix<const Cell> table, Matrix<double> out, bool each, ptrdiff_t begin, ptrdiff_t end) {
     nb::gil_scoped_release release;
     const ptrdiff_t width = table.shape(1);
+    const ptrdiff_t features = ptrdiff_t(offsets.shape(0)) - 1;
     require(out.shape(1) == table.shape(1) && levels.shape(0) == table.shape(0), "out has the wrong shape");
-    with_codes(values, indices, indptr, ptrdiff_t(offsets.shape(0)) - 1, [&](auto rows) {
+    require(features >= 0 && offsets.data()[features] <= int64_t(table.shape(0)), "offsets do not fit the table");
+    require(indptr.shape(0) > 0 ? end < ptrdiff_t(indptr.shape(0)) : end * features <= ptrdiff_t(values.shape(0)),
+            "there are fewer values than rows");
+    with_codes(values, indices, indptr, features, [&](auto rows) {
       for (ptrdiff_t i = begin; i < end; ++i) {
         const auto row = rows.row(i);
         double* to = out.data() + (each ? row.codes - values.data() : i) * width;

@@ -113,12 +113,7 @@ def _of_images(model: Model, parts: Additive | None, path: Path, console: Consol
             if rows:
                 blocks.append(_scores(model, parts, np.array(rows)))
             advance(end - begin)
-    if not kept:
-        first = unreadable[0]
-        raise InputError(
-            f"none of the {len(unreadable)} images can be read, for example {first['path']}: "
-            f"{first['reason']}"
-        )
+    _require_readable(kept, unreadable)
     return Answers(
         [images.names[i] for i in kept],
         [images.paths[i] for i in kept],
@@ -156,6 +151,15 @@ def _require_some(model: Model, known: Any, unknown: dict[str, int]) -> None:
         raise InputError(
             f"no example of a class that the model knows; it knows {', '.join(model.classes)}, "
             f"found were {', '.join(sorted(unknown))}"
+        )
+
+
+def _require_readable(kept: list[int], unreadable: list[dict[str, str]]) -> None:
+    if not kept:
+        first = unreadable[0]
+        raise InputError(
+            f"none of the {len(unreadable)} images can be read, for example {first['path']}: "
+            f"{first['reason']}"
         )
 
 

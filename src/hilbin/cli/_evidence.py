@@ -2,6 +2,7 @@
 
 import shlex
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -129,7 +130,11 @@ def _words(explainer: Explainer, found: Answers) -> list[VisualWord]:
     image = useful.cached(lambda i: features.read(found.paths[i]), sample)
     shown = useful.cached(_pictures(model, found), sample)
     return [
-        VisualWord(curve, k, useful.patches(word, rows[:, j], image, shown))
+        VisualWord(
+            replace(curve, values=curve.values / word.weight),  # the share of the image
+            k,
+            useful.patches(word, rows[:, j], image, shown),
+        )
         for (j, k), word, curve in zip(pairs, what, curves, strict=True)
     ]
 

@@ -1,6 +1,6 @@
 """What the columns of a row of images stand for: a word of which features, in which cell."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,8 @@ class Feature:
         Its number, or the number of the column within its features.
     cut, cell : (int, int) and int
         Into how many rows and columns of cells the image is cut, and which of them it is.
+    weight : float, default=1
+        What the share of the word in the image is multiplied by.
     """
 
     part: str
@@ -33,6 +35,7 @@ class Feature:
     word: int
     cut: tuple[int, int] = WHOLE
     cell: int = 0
+    weight: float = 1.0
 
     def __str__(self) -> str:
         if self.words is None:
@@ -69,18 +72,19 @@ def feature(transformer: Any, column: int, name: str) -> Feature:
         Of the transformer.
     """
     if isinstance(transformer, Concat):
-        for part_name, part in transformer.parts_:
+        for weight, (part_name, part) in zip(transformer.weights_, transformer.parts_, strict=True):
             if column < part._n_features_out:
-                return feature(part, column, part_name)
+                found = feature(part, column, part_name)
+                return replace(found, weight=weight * found.weight)
             column -= part._n_features_out
     if isinstance(transformer, SpatialPyramid):
         words = transformer.words_
-        for rows, columns in transformer.cuts_:
-            cells = rows * columns
-            if column < cells * words.n_words:
+        for weight, cut in zip(transformer.weights_, transformer.cuts_, strict=True):
+            here = cut[0] * cut[1] * words.n_words
+            if column < here:
                 cell, word = divmod(column, words.n_words)
-                return Feature(name, words, word, (rows, columns), cell)
-            column -= cells * words.n_words
+                return Feature(name, words, word, cut, cell, float(weight))
+            column -= here
     if isinstance(transformer, WordSource):
         return Feature(name, transformer, column)
     if isinstance(transformer, FHOG):

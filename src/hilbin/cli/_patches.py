@@ -114,8 +114,8 @@ def write_patches(folder: Path) -> dict[str, int]:
     _refuse_others(folder, set(wanted))
     for path, square in wanted.items():
         path.parent.mkdir(parents=True, exist_ok=True)
-        with written_whole(path) as file:
-            Image.fromarray(square).save(file, "PNG")
+        with written_whole(path) as patch:
+            Image.fromarray(square).save(patch, "PNG")
     return counts
 
 

@@ -35,14 +35,15 @@ class Use:
     ----------
     spread : array of shape (d, n_classes)
         Standard deviation of the contributions.
-    slope : array of shape (d, n_classes)
-        Covariance of value and contribution: above 0 if more of the feature speaks for the class.
+    rise : array of shape (d, n_classes)
+        Contribution of the largest value less that of zero: above 0 if the feature speaks for the
+        class.
     low, high : arrays of shape (d,)
         Smallest and largest value.
     """
 
     spread: Array
-    slope: Array
+    rise: Array
     low: Array
     high: Array
 
@@ -57,7 +58,7 @@ def use(parts: Additive, rows: Any) -> Use:
     """
     n, d = rows.shape
     total = np.zeros((d, parts.bias.size))
-    squares, products, values = total.copy(), total.copy(), np.zeros(d)
+    squares = total.copy()
     low, high = np.full(d, np.inf), np.full(d, -np.inf)
     first: Any = None
     for i in range(n):
@@ -68,11 +69,10 @@ def use(parts: Additive, rows: Any) -> Use:
         given = given - first  # the same for all rows: no loss of digits
         total += given
         squares += given**2
-        products += value[:, None] * given
-        values += value
         low, high = np.minimum(low, value), np.maximum(high, value)
     spread = np.sqrt(np.maximum(squares / n - (total / n) ** 2, 0))
-    return Use(spread, products / n - (values / n)[:, None] * total / n, low, high)
+    ends = [parts.contributions(end[None].astype(rows.dtype)) for end in (np.zeros(d), high)]
+    return Use(spread, ends[1] - ends[0], low, high)
 
 
 def most_useful_features(found: Use, most: int = MOST_WORDS) -> list[int]:
@@ -96,7 +96,7 @@ def most_useful_words(
         What a feature is.
     most : int, default=12
     """
-    worth = np.where(candidates[:, None] & (found.slope > 0), found.spread, 0.0)
+    worth = np.where(candidates[:, None] & (found.rise > 0), found.spread, 0.0)
     n_classes = worth.shape[1]
     per_class = max(1, -(-most // n_classes))
     counts = np.zeros(n_classes, int)

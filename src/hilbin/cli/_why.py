@@ -1,133 +1,91 @@
-"""The picture of an explanation: photograph, heat map, scale, and what the numbers are."""
+"""What an explanation says, in numbers and in words."""
 
-import io
-from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
-
-from hilbin.images import in_color
-from hilbin.report import overlay
-from hilbin.report.heat import heat_scale
-
-PANEL = 480  # longer side of the photograph
-MARGIN, GAP = 32, 24
-PAPER, INK, FAINT = (250, 249, 246), (28, 30, 33), (95, 99, 104)
-TITLE, TEXT, SMALL = 26, 16, 14
-SCALE_HEIGHT = 12
 
 Array = NDArray[Any]
 
 
-def why_picture(
-    picture: Array,
-    heat: Array,
-    title: str,
-    lines: Sequence[str],
-    ends: tuple[str, str],
-    unit: str,
-) -> bytes:
-    """A PNG file of a photograph beside its heat map.
+@dataclass(frozen=True)
+class Why:
+    """Why an example has its score.
 
     Parameters
     ----------
-    picture : uint8 array of shape (h, w) or (h, w, 3)
-    heat : array of shape (h', w')
-    title : str
-        Above.
-    lines : sequence of str
-        Below.
-    ends : (str, str)
-        What blue and red stand for.
-    unit : str
-        Of the heat.
+    path : str
+    predicted, label : str
+        Class of the highest score, and the class that is explained.
+    versus : str or None
+        The class that it is compared with.
+    score : float
+        Of the class, less that of the other.
+    bias, shares : float or None
+        Constant part of the score, and sum of the parts; None if scores are no sums.
+    exact : bool
+        Whether ``bias + shares`` is the score.
+    note : str
+        How the parts were made.
+    scores : dict from str to float
+        Of all classes.
+    features : list of dict
+        ``feature``, ``value``, ``adds``: those with the largest parts, words summed over all cells
+        of the image; none if scores are no sums and the example is an image.
+    places : list of dict
+        ``x``, ``y``, ``width``, ``height``, ``adds``: the parts of an image that add or take most.
+    heat : array of shape (h, w) or None
+        Of an image.
     """
-    from PIL import Image, ImageDraw
 
-    photograph = _enlarged(in_color(picture))
-    height, width = photograph.shape[:2]
-    across = 2 * width + GAP
-    fonts = {size: _font(size) for size in (TITLE, TEXT, SMALL)}
-    heads = _wrapped(title, fonts[TITLE], across)
-    body = [part for line in lines for part in _wrapped(line, fonts[TEXT], across)]
-    top = MARGIN + len(heads) * (TITLE + 10) + 10
-    key = top + height + 18
-    below = key + SCALE_HEIGHT + 40
-    size = (across + 2 * MARGIN, below + len(body) * (TEXT + 9) + MARGIN)
-    sheet = Image.new("RGB", size, PAPER)
-    draw = ImageDraw.Draw(sheet)
-    for i, text in enumerate(heads):
-        draw.text((MARGIN, MARGIN - 6 + i * (TITLE + 10)), text, INK, fonts[TITLE])
-    sheet.paste(Image.fromarray(photograph), (MARGIN, top))
-    right = MARGIN + width + GAP
-    sheet.paste(Image.fromarray(overlay(photograph, heat)), (right, top))
-    _draw_scale(sheet, draw, (right, key), width, (heat_scale(heat), unit), ends, fonts[SMALL])
-    for i, text in enumerate(body):
-        draw.text((MARGIN, below + i * (TEXT + 9)), text, INK if i == 0 else FAINT, fonts[TEXT])
-    file = io.BytesIO()
-    sheet.save(file, "PNG", optimize=True)
-    return file.getvalue()
+    path: str
+    predicted: str
+    label: str
+    versus: str | None
+    score: float
+    bias: float | None
+    shares: float | None
+    exact: bool
+    note: str
+    scores: dict[str, float]
+    features: list[dict[str, Any]]
+    places: list[dict[str, Any]]
+    heat: Array | None = None
 
 
-def _draw_scale(
-    sheet: Any,
-    draw: Any,
-    corner: tuple[int, int],
-    width: int,
-    end: tuple[float, str],
-    ends: tuple[str, str],
-    font: Any,
-) -> None:
-    """A bar from blue to red with its ends in numbers, and what the colours stand for."""
-    from PIL import Image
-
-    x, y = corner
-    ramp = np.tile(np.linspace(-1, 1, width), (SCALE_HEIGHT, 1))
-    grey = np.full(ramp.shape, 170, np.uint8)
-    sheet.paste(Image.fromarray(overlay(grey, ramp, scale=1.0)), (x, y))
-    below = y + SCALE_HEIGHT + 5
-    texts = (f"{-end[0]:.1e}", "0", f"+{end[0]:.1e} per {end[1]}")
-    if width < 300:
-        texts = ("", "0", "")
-    for text, at, anchor in zip(texts, (x, x + width // 2, x + width), "lmr", strict=True):
-        draw.text((at, below), text, FAINT, font, anchor=f"{anchor}a")
-    left = corner[0] - GAP - width
-    draw.text((left, y - 2), f"blue {ends[0]}, red {ends[1]}", FAINT, font)
+def caption(why: Why) -> tuple[str, list[str], tuple[str, str]]:
+    """Title, lines below, and what blue and red stand for."""
+    title = f"Why {why.label}?"
+    lines = [f"{why.label}: score {why.scores[why.label]:+.3f}"]
+    ends = (f"against {why.label}", f"for {why.label}")
+    if why.versus is not None:
+        title = f"Why {why.label} rather than {why.versus}?"
+        other = f"{why.versus}: score {why.scores[why.versus]:+.3f}"
+        lines = [f"{lines[0]}; {other}; difference {why.score:+.3f}"]
+        ends = (f"for {why.versus}", f"for {why.label}")
+    if why.label != why.predicted:
+        lines[0] += f". The prediction is {why.predicted} ({why.scores[why.predicted]:+.3f})."
+    return title, [*lines, *sums(why)], ends
 
 
-def _enlarged(picture: Array) -> Array:
-    from PIL import Image
-
-    factor = PANEL / max(picture.shape[:2])
-    size = [max(1, round(side * factor)) for side in picture.shape[1::-1]]
-    how = Image.Resampling.BICUBIC if factor > 1 else Image.Resampling.LANCZOS
-    return np.asarray(Image.fromarray(picture).resize((size[0], size[1]), how))
-
-
-def _font(size: int) -> Any:
-    from PIL import ImageFont
-
-    return ImageFont.load_default(size)
+def sums(why: Why) -> list[str]:
+    """What the parts and the bias sum to, if they do."""
+    if why.bias is None or why.shares is None:
+        return [f"Not exact. {why.note}"]
+    total = why.shares + why.bias
+    return [
+        f"Exact: parts {why.shares:+.6f}, constant {why.bias:+.6f}, together {total:+.6f}; "
+        f"off the score by {abs(total - why.score):.0e}.",
+        why.note,
+    ]
 
 
-def _wrapped(text: str, font: Any, width: int) -> list[str]:
-    """Lines that are no wider; words that are, are cut."""
-    lines: list[str] = []
-    for word in text.split():
-        for piece in _pieces(word, font, width):
-            longer = f"{lines[-1]} {piece}" if lines else piece
-            if lines and font.getlength(longer) <= width:
-                lines[-1] = longer
-            else:
-                lines.append(piece)
-    return lines
-
-
-def _pieces(word: str, font: Any, width: int) -> list[str]:
-    pieces = []
-    while font.getlength(word) > width:
-        fits = max(n for n in range(1, len(word)) if n == 1 or font.getlength(word[:n]) <= width)
-        pieces.append(word[:fits])
-        word = word[fits:]
-    return [*pieces, word]
+def summary(why: Why) -> str:
+    """What the command prints."""
+    _, lines, _ = caption(why)
+    listed = [(f["feature"], f"{f['value']:.6g}", f"{f['adds']:+.4f}") for f in why.features]
+    if listed:
+        listed.insert(0, ("feature", "value", "adds"))
+        wide = [max(len(row[k]) for row in listed) for k in range(3)]
+        lines += [f"{a:<{wide[0]}}  {b:>{wide[1]}}  {c:>{wide[2]}}" for a, b, c in listed]
+    return "\n".join([why.path, *lines])

@@ -75,7 +75,6 @@ def demo(
     """
     console = Console(quiet=True) if console is None else console
     folder = Path(out)
-    folder.mkdir(parents=True, exist_ok=True)
     counts = write_patches(folder)
     console.say(f"{counts[TRAIN]} patches to train on, {counts[TEST]} to test on: {folder}")
     model, linear = folder / "photographs.hilbin", folder / "linear.hilbin"

@@ -2,7 +2,7 @@
 
 import json
 import os
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -20,7 +20,8 @@ from hilbin.cli._leave_out import changes_without
 from hilbin.cli._models import load_model
 from hilbin.cli._outcome import DONE, FAILED, InputError, command, complain
 from hilbin.cli._tables import SUFFIXES, read_table
-from hilbin.cli._why import why_picture
+from hilbin.cli._why import Why, caption, summary
+from hilbin.cli._why_picture import why_picture
 from hilbin.files import write_whole
 from hilbin.images import ImageError, read_image
 
@@ -38,51 +39,6 @@ ClassName = Annotated[
 ]
 Versus = Annotated[str | None, typer.Option(help="Explain the lead over this class.")]
 RowNumber = Annotated[int | None, typer.Option("--row", min=1, help="Row of a table, from 1.")]
-
-
-@dataclass(frozen=True)
-class Why:
-    """Why an example has its score.
-
-    Parameters
-    ----------
-    path : str
-    predicted, label : str
-        Class of the highest score, and the class that is explained.
-    versus : str or None
-        The class that it is compared with.
-    score : float
-        Of the class, less that of the other.
-    bias, shares : float or None
-        Constant part of the score, and sum of the parts; None if scores are no sums.
-    exact : bool
-        Whether ``bias + shares`` is the score.
-    note : str
-        How the parts were made.
-    scores : dict from str to float
-        Of all classes.
-    features : list of dict
-        ``feature``, ``value``, ``adds``: those with the largest parts, words summed over all cells
-        of the image; none if scores are no sums and the example is an image.
-    places : list of dict
-        ``x``, ``y``, ``width``, ``height``, ``adds``: the parts of an image that add or take most.
-    heat : array of shape (h, w) or None
-        Of an image.
-    """
-
-    path: str
-    predicted: str
-    label: str
-    versus: str | None
-    score: float
-    bias: float | None
-    shares: float | None
-    exact: bool
-    note: str
-    scores: dict[str, float]
-    features: list[dict[str, Any]]
-    places: list[dict[str, Any]]
-    heat: Array | None = None
 
 
 def explain(
@@ -254,44 +210,6 @@ def _places(heat: Array, shape: tuple[int, ...]) -> list[dict[str, Any]]:
         }
         for y, x, adds in sorted(cells, key=lambda cell: -abs(cell[2]))[:TOP]
     ]
-
-
-def caption(why: Why) -> tuple[str, list[str], tuple[str, str]]:
-    """Title, lines below, and what blue and red stand for."""
-    title = f"Why {why.label}?"
-    lines = [f"{why.label}: score {why.scores[why.label]:+.3f}"]
-    ends = (f"against {why.label}", f"for {why.label}")
-    if why.versus is not None:
-        title = f"Why {why.label} rather than {why.versus}?"
-        other = f"{why.versus}: score {why.scores[why.versus]:+.3f}"
-        lines = [f"{lines[0]}; {other}; difference {why.score:+.3f}"]
-        ends = (f"for {why.versus}", f"for {why.label}")
-    if why.label != why.predicted:
-        lines[0] += f". The prediction is {why.predicted} ({why.scores[why.predicted]:+.3f})."
-    return title, [*lines, *sums(why)], ends
-
-
-def sums(why: Why) -> list[str]:
-    """What the parts and the bias sum to, if they do."""
-    if why.bias is None or why.shares is None:
-        return [f"Not exact. {why.note}"]
-    total = why.shares + why.bias
-    return [
-        f"Exact: parts {why.shares:+.6f}, constant {why.bias:+.6f}, together {total:+.6f}; "
-        f"off the score by {abs(total - why.score):.0e}.",
-        why.note,
-    ]
-
-
-def summary(why: Why) -> str:
-    """What the command prints."""
-    _, lines, _ = caption(why)
-    listed = [(f["feature"], f"{f['value']:.6g}", f"{f['adds']:+.4f}") for f in why.features]
-    if listed:
-        listed.insert(0, ("feature", "value", "adds"))
-        wide = [max(len(row[k]) for row in listed) for k in range(3)]
-        lines += [f"{a:<{wide[0]}}  {b:>{wide[1]}}  {c:>{wide[2]}}" for a, b, c in listed]
-    return "\n".join([why.path, *lines])
 
 
 @command

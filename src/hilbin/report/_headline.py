@@ -49,8 +49,8 @@ def _bars(context: Context, low: float, high: float) -> Html:
         rows.append(_bar(short(name, 40), baselines[name], "other", Html("")))
     return fill(
         '<figure class="bars"><table><caption class="visually-hidden">Accuracy of this model and '
-        "of simpler ones</caption><tbody>{rows}</tbody></table><figcaption>Accuracy on the same "
-        "test {things}; the whisker is the 95 % interval (Wilson).</figcaption></figure>",
+        "of simpler ones</caption><tbody>{rows}</tbody></table><figcaption>Accuracy on the "
+        "test {things} where not said otherwise; the whisker is the 95 % interval (Wilson).</figcaption></figure>",
         rows=join(rows),
         things=context.things,
     )

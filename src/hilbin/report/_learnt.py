@@ -19,7 +19,7 @@ def words(context: Context) -> Html:
         return Html("")
     shown = given[: context.caps.words]
     lead = (
-        "Patches of training images with the word, and what the word adds to the score of the "
+        "Patches of images with the word, and what the word adds to the score of the "
         "class (up) by how much of the image it is (right). The most useful words first. "
         + shown_of(len(shown), len(given), "words")
     )

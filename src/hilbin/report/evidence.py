@@ -60,7 +60,7 @@ class VisualWord:
     label : int
         The class the word matters to, as an index of :attr:`Evidence.classes`.
     patches : sequence of uint8 arrays of shape (h, w) or (h, w, 3)
-        Parts of training images with this word; the first 16 are shown.
+        Parts of images with this word; the first 16 are shown.
 
     Examples
     --------
@@ -117,7 +117,7 @@ class Duplicate:
     train, test : str
         Names of the two.
     similarity : float
-        Normalised kernel value, 1 if they are the same.
+        1 if they are the same; by whatever measure they were found.
     train_label, test_label : str
         Their labels.
     train_picture, test_picture : uint8 array of shape (h, w) or (h, w, 3), optional
@@ -170,7 +170,7 @@ class Evidence:
     exact_note : str, default=""
         One sentence on how the maps were made, or why they are not exact.
     baselines : mapping of str to float, optional
-        Accuracies of simpler models on the same test examples, as ``{"linear": 0.71}``.
+        Accuracies of simpler models, by names that say on what, as ``{"linear": 0.71}``.
     words : sequence of VisualWord, optional
         The most useful first.
     features : sequence of Shape, optional
