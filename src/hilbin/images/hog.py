@@ -22,10 +22,22 @@ from hilbin.images.read import Pixels, grey, in_color, resized
 class _Cells(ImageTransformer, LocalDescriptor):
     """Cells of gradients: a row of all cells, or a grid of them."""
 
-    cell: int
-    size: tuple[int, int]
-    color: bool
     _width = 1  # of what one number describes, in cells
+
+    def __init__(
+        self,
+        cell: int = 8,
+        size: tuple[int, int] = (64, 64),
+        *,
+        color: bool = True,
+        max_side: int | None = None,
+        n_jobs: int | None = None,
+    ):
+        self.cell = cell
+        self.size = size
+        self.color = color
+        self.max_side = max_side
+        self.n_jobs = n_jobs
 
     def _cells(self, values: NDArray[np.float32]) -> NDArray[np.float32]:
         raise NotImplementedError
@@ -111,21 +123,6 @@ class FHOG(_Cells):
 
     n_dimensions = 31
 
-    def __init__(
-        self,
-        cell: int = 8,
-        size: tuple[int, int] = (64, 64),
-        *,
-        color: bool = True,
-        max_side: int | None = None,
-        n_jobs: int | None = None,
-    ):
-        self.cell = cell
-        self.size = size
-        self.color = color
-        self.max_side = max_side
-        self.n_jobs = n_jobs
-
     def _cells(self, values: NDArray[np.float32]) -> NDArray[np.float32]:
         out = np.empty((*self._grid_shape(values.shape[:2]), self.n_dimensions), np.float32)
         if out.size:
@@ -160,21 +157,6 @@ class HOG(_Cells):
 
     n_dimensions = 36
     _width = 2
-
-    def __init__(
-        self,
-        cell: int = 8,
-        size: tuple[int, int] = (64, 64),
-        *,
-        color: bool = True,
-        max_side: int | None = None,
-        n_jobs: int | None = None,
-    ):
-        self.cell = cell
-        self.size = size
-        self.color = color
-        self.max_side = max_side
-        self.n_jobs = n_jobs
 
     def _cells(self, values: NDArray[np.float32]) -> NDArray[np.float32]:
         out = np.empty((*self._grid_shape(values.shape[:2]), self.n_dimensions), np.float32)

@@ -50,7 +50,8 @@ def _bars(context: Context, low: float, high: float) -> Html:
     return fill(
         '<figure class="bars"><table><caption class="visually-hidden">Accuracy of this model and '
         "of simpler ones</caption><tbody>{rows}</tbody></table><figcaption>Accuracy on the "
-        "test {things} where not said otherwise; the whisker is the 95 % interval (Wilson).</figcaption></figure>",
+        "test {things} where not said otherwise; the whisker is the 95 % interval (Wilson)."
+        "</figcaption></figure>",
         rows=join(rows),
         things=context.things,
     )
