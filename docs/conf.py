@@ -40,6 +40,8 @@ sphinx_gallery_conf = {
             "plot_kernel_matrices.py",
             "plot_feature_maps.py",
             "plot_intersection_svm.py",
+            "plot_where_in_the_image.py",
+            "plot_local_cluster.py",
             "plot_own_kernel.py",
         ]
     ),

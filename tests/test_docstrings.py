@@ -22,6 +22,8 @@ NO_EXAMPLE = {
     "ModelFileError",
     "UnsupportedModelError",
     "Shape",
+    "CheckpointError",
+    "LeftOutWarning",
 }
 PUBLIC = [getattr(hilbin.kernels, n) for n in hilbin.kernels.__all__]
 PUBLIC += [getattr(hilbin.maps, n) for n in hilbin.maps.__all__]
@@ -30,6 +32,8 @@ PUBLIC += [getattr(hilbin.estimators, n) for n in hilbin.estimators.__all__]
 PUBLIC += [getattr(hilbin.images, n) for n in hilbin.images.__all__]
 PUBLIC += [getattr(hilbin.persist, n) for n in hilbin.persist.__all__]
 PUBLIC += [getattr(hilbin.report, n) for n in hilbin.report.__all__]
+PUBLIC += [getattr(hilbin.stats, n) for n in hilbin.stats.__all__]
+PUBLIC += [getattr(hilbin.stream, n) for n in hilbin.stream.__all__]
 PUBLIC += [getattr(hilbin.plot, n) for n in hilbin.plot.__all__] + [hilbin.show_versions]
 
 

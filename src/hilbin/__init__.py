@@ -8,7 +8,10 @@ from hilbin._versions import show_versions
 
 __version__ = version("hilbin")
 
-_MODULES = ("estimators", "images", "kernels", "maps", "persist", "plot", "report", "solvers")
+_MODULES = (
+    *("estimators", "images", "kernels", "maps", "persist", "plot", "report"),
+    *("solvers", "stats", "stream"),
+)
 _FUNCTIONS = ("load", "save", "to_onnx")
 
 __all__ = ["__version__", *_MODULES, *_FUNCTIONS, "show_versions"]

@@ -1,0 +1,239 @@
+"""Dask: its collections as blocks, and sums as a tree of tasks. The only file that knows Dask.
+
+Tasks go to the cluster in waves of a few for every thread, the next wave before the last one is
+back. A wave reads its blocks where the workers are, adds them by eights, and sends one sum home. So
+no more sums are alive than two waves have, and there is something to write down after every wave.
+If a worker dies, the scheduler runs again what it held: tasks hold all they need, and never change
+what they are given. Without a cluster Dask's own scheduler runs the same waves in this process.
+"""
+
+import functools
+import sys
+from collections import deque
+from collections.abc import Generator, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import accumulate, islice
+from typing import Any
+
+import numpy as np
+
+from hilbin import parallel
+from hilbin.stream._part import Of, Part, joined, part_of
+from hilbin.stream._ready import Layout
+from hilbin.stream._sources import mark_of
+from hilbin.stream.chunks import Block, Chunk, Chunks
+from hilbin.stream.errors import optional
+
+ARITY = 8
+BLOCKS_PER_THREAD = 4
+RETRIES = 2  # of a task that fails, for files on a network
+WAVES = 2
+WHAT = "a sum over Dask collections or on a cluster"
+
+
+def is_collection(X: Any) -> bool:
+    """Whether ``X`` is a Dask array or data frame; Dask is not imported to find out."""
+    return type(X).__module__.startswith("dask.") and hasattr(X, "__dask_graph__")
+
+
+@dataclass(frozen=True)
+class DaskBlock(Block):
+    """One block of Dask arrays; ``values`` are tasks until Dask has run them."""
+
+    rows: int
+    begin: int
+    name: str
+    layout: Layout
+    values: tuple[Any, ...]
+
+    def read(self) -> Chunk:
+        return self.chunk(*optional("dask", WHAT).compute(*self.values))
+
+    def chunk(self, *values: Any) -> Chunk:
+        """The chunk of the values that Dask has computed."""
+        rows = self.layout.checked(values, self.name)
+        return Chunk(*rows[:3], self.begin, self.name)
+
+    def bare(self) -> "DaskBlock":
+        """The same without the tasks, to send beside their results."""
+        return DaskBlock(self.rows, self.begin, self.name, self.layout, ())
+
+
+class DaskChunks(Chunks):
+    """Blocks of rows of a Dask array or data frame, as Dask has cut it.
+
+    Parameters
+    ----------
+    X, y, sample_weight : Dask collections, or arrays for ``y`` and ``sample_weight``
+    target, weight, features : columns of a data frame
+    """
+
+    def __init__(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        target: str | None = None,
+        weight: str | None = None,
+        features: Sequence[str] | None = None,
+    ):
+        if hasattr(X, "columns"):
+            y = X[target] if target is not None else y
+            sample_weight = X[weight] if weight is not None else sample_weight
+            used = [c for c in X.columns if c not in (target, weight)]
+            X = X[used if features is None else list(features)]
+        X = _known(X)
+        if X.ndim != 2:
+            raise ValueError(f"X must be two-dimensional, got shape {X.shape}")
+        self._X = X.rechunk({1: -1})
+        heights = self._X.chunks[0]
+        self._arrays = [self._X]
+        self._arrays += [None if v is None else _aligned(v, heights) for v in (y, sample_weight)]
+        self.n_rows, self.n_features = (int(n) for n in X.shape)
+        self.dtype, self.sources = np.dtype(X.dtype), [X.name]
+
+    def blocks(self, skip: int = 0) -> Iterator[Block]:
+        columns = [_tasks(array, self._X.numblocks[0]) for array in self._arrays]
+        layout = Layout(self.n_features, self.dtype, "the Dask array")
+        heights = self._X.chunks[0]
+        begins = accumulate(heights, initial=0)
+        for number, (rows, begin, *values) in enumerate(
+            zip(heights, begins, *columns, strict=False)
+        ):
+            if number >= skip:
+                yield DaskBlock(rows, begin, f"Dask block {number}", layout, tuple(values))
+
+    def fingerprint(self, until: int | None = None) -> dict[str, Any]:
+        """Names of Dask's tasks may change from run to run, the first block does not."""
+        ends = list(accumulate(self._X.chunks[0]))
+        counted = [end for end in ends if until is None or end <= until]
+        return {
+            "ends of blocks": [int(end) for end in counted],
+            "dtype": self.dtype.str,
+            "n_features": self.n_features,
+            "first block": self._first,
+        }
+
+    @functools.cached_property
+    def _first(self) -> dict[str, Any]:
+        return mark_of(next(self.blocks()).read().X)
+
+
+def _known(collection: Any) -> Any:
+    """An array whose blocks have known numbers of rows; unknown ones are computed."""
+    if hasattr(collection, "to_dask_array"):
+        return collection.to_dask_array(lengths=True)
+    if np.isnan(collection.shape[0]):
+        collection = collection.copy()  # what the user holds stays as it is
+        collection.compute_chunk_sizes()
+    return collection
+
+
+def _aligned(values: Any, heights: tuple[int, ...]) -> Any:
+    """Targets or weights in blocks of the same rows."""
+    if not is_collection(values):
+        values = np.asarray(values)
+        if values.shape[:1] != (sum(heights),):
+            raise ValueError(f"{len(values)} targets or weights for {sum(heights)} rows")
+        return optional("dask.array", WHAT).from_array(values, (heights, *values.shape[1:]))
+    values = _known(values)
+    if values.shape[0] != sum(heights):
+        raise ValueError(f"{values.shape[0]} targets or weights for {sum(heights)} rows")
+    return values.rechunk({0: heights, **dict.fromkeys(range(1, values.ndim), -1)})
+
+
+def _tasks(array: Any, n_blocks: int) -> list[Any]:
+    return [None] * n_blocks if array is None else array.to_delayed().ravel().tolist()
+
+
+def sums(chunks: Chunks, of: Of, client: Any, skip: int) -> Generator[Part, None, None]:
+    """Sums of waves of blocks, in order; the next wave is under way when one is yielded."""
+    place = _Cluster(client or _current_client(), of)
+    blocks = chunks.blocks(skip)
+    pending: deque[Any] = deque()
+    try:
+        while wave := list(islice(blocks, place.wave())):
+            pending.append(place.tree(wave))
+            if len(pending) >= WAVES:
+                yield place.result(pending.popleft())
+        while pending:
+            yield place.result(pending.popleft())
+    finally:
+        place.cancel(pending)
+
+
+def _current_client() -> Any:
+    """The client that a program has made, if it has made one."""
+    distributed = sys.modules.get("distributed")
+    try:
+        return None if distributed is None else distributed.default_client()
+    except ValueError:
+        return None
+
+
+class _Cluster:
+    """Where tasks run: at a client's workers, or in this process if there is no client."""
+
+    def __init__(self, client: Any, of: Of):
+        self._dask, self._client = optional("dask", WHAT), client
+        # sent once; unlike scattered data the scheduler can make a task's result again
+        self._of = of if client is None else client.submit(_same, of, pure=False)
+
+    def wave(self) -> int:
+        """Blocks of a wave."""
+        threads = 1 if self._client is None else sum(self._client.nthreads().values())
+        return BLOCKS_PER_THREAD * max(2, threads)
+
+    def tree(self, wave: Sequence[Block]) -> Any:
+        """A task whose result is the sum of some blocks."""
+        tasks = self._leaves(wave)
+        while len(tasks) > 1:
+            groups = [tasks[i : i + ARITY] for i in range(0, len(tasks), ARITY)]
+            tasks = [self._task(joined, group) for group in groups]
+        return tasks[0]
+
+    def _leaves(self, wave: Sequence[Block]) -> list[Any]:
+        if not isinstance(wave[0], DaskBlock):
+            return [self._task(_read_and_sum, self._of, block) for block in wave]
+        values = [value for block in wave for value in block.values]  # type: ignore[attr-defined]
+        if self._client is not None:  # one graph for the wave, so that blocks share what they can
+            there = iter(self._client.compute([v for v in values if v is not None], **_OPTIONS))
+            values = [None if v is None else next(there) for v in values]
+        return [
+            self._task(_sum, self._of, block.bare(), *values[3 * i : 3 * i + 3])  # type: ignore[attr-defined]
+            for i, block in enumerate(wave)
+        ]
+
+    def _task(self, function: Any, *arguments: Any) -> Any:
+        if self._client is None:
+            return self._dask.delayed(function, pure=False)(*arguments)
+        return self._client.submit(function, *arguments, pure=False, **_OPTIONS)
+
+    def result(self, task: Any) -> Part:
+        """Wait for a task."""
+        if self._client is not None:
+            part: Part = task.result()
+            return part
+        with parallel.blas_threads(1):  # Dask has a thread for every processor
+            (part,) = self._dask.compute(task)
+        return part
+
+    def cancel(self, tasks: Sequence[Any]) -> None:
+        """Take back what is not wanted any more."""
+        if self._client is not None and tasks:
+            self._client.cancel(list(tasks), force=True)
+
+
+_OPTIONS = {"retries": RETRIES}
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _read_and_sum(of: Of, block: Block) -> Part:
+    return part_of(of, block, block.read())
+
+
+def _sum(of: Of, block: DaskBlock, *values: Any) -> Part:
+    return part_of(of, block, block.chunk(*values))

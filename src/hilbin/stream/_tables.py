@@ -1,0 +1,213 @@
+"""Zarr arrays and Parquet files as sources.
+
+A Zarr array is read in whole chunks where the block allows it. A Parquet file is read by row
+groups: the one that a block ends in is kept for the next block, so that none is decoded twice.
+"""
+
+import functools
+from collections.abc import Sequence
+from itertools import accumulate
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hilbin.stream._npy import WEIGHTS
+from hilbin.stream._sources import NUMBERS, Array, Rows, Source, join, mark_of
+from hilbin.stream.errors import BlockError, optional
+
+ZARR_FILES = ("zarr.json", ".zarray", ".zgroup")
+
+
+class ZarrSource(Source):
+    """Rows of a Zarr array."""
+
+    def __init__(self, array: Any):
+        self.array = array
+        self.name = str(getattr(array, "store_path", None) or getattr(array, "name", "zarr"))
+        self.name = self.name.removeprefix("file://")
+        if array.ndim not in (1, 2):
+            raise BlockError(self.name, f"has shape {array.shape}, not rows of features")
+        self.n_rows = array.shape[0]
+        self.width = array.shape[1] if array.ndim == 2 else None
+        self.dtype = np.dtype(array.dtype)
+        self.row_bytes = self.dtype.itemsize * (1 if self.width is None else self.width)
+        self.grain = array.chunks[0]
+
+    def read(self, begin: int, end: int) -> Rows:
+        return Rows(np.asarray(self.array[begin:end]))
+
+    def mark(self) -> dict[str, Any]:
+        return self._mark
+
+    @functools.cached_property
+    def _mark(self) -> dict[str, Any]:
+        """Chunks are many files; the first and last rows stand for them."""
+        ends = [self.array[: min(2, self.n_rows)], self.array[max(0, self.n_rows - 2) :]]
+        shape = {"shape": list(self.array.shape), "chunks": list(self.array.chunks)}
+        return {"name": self.name, **shape, "ends": mark_of(np.concatenate(ends))}
+
+
+def is_zarr(path: Path) -> bool:
+    """Whether a folder is a Zarr array or group."""
+    return any((path / name).is_file() for name in ZARR_FILES)
+
+
+def zarr_sources(source: Any) -> tuple[Source, Source | None, Source | None]:
+    """Rows, targets and weights of an array, or of a group with members X, y and weight."""
+    if isinstance(source, Path):
+        zarr = optional("zarr", "reading a Zarr array")
+        source = zarr.open(str(source), mode="r")
+    if hasattr(source, "shape"):
+        return ZarrSource(source), None, None
+    if "X" not in source:
+        name = getattr(source, "store_path", None) or getattr(source, "name", "zarr")
+        raise BlockError(str(name), f"has no array X; it has {', '.join(source) or 'none'}")
+    weight = next((name for name in WEIGHTS if name in source), None)
+    return (
+        ZarrSource(source["X"]),
+        ZarrSource(source["y"]) if "y" in source else None,
+        ZarrSource(source[weight]) if weight else None,
+    )
+
+
+class ParquetSource(Source):
+    """Rows of one Parquet file of a data set."""
+
+    def __init__(self, fragment: Any, schema: Any, columns: dict[str, list[str]]):
+        self.name = fragment.path
+        self._fragment, self._schema, self._columns = fragment, schema, columns
+        self.own = {field.name: field.type.to_pandas_dtype() for field in fragment.physical_schema}
+        self._groups = [group.num_rows for group in fragment.row_groups]
+        self._ends = list(accumulate(self._groups))
+        self.n_rows = self._ends[-1] if self._ends else 0
+        self.width = len(columns["X"])
+        types = [schema.field(name).type.to_pandas_dtype() for name in columns["X"]]
+        self.dtype = np.result_type(*types)
+        self.row_bytes = self.dtype.itemsize * self.width
+        self._held: tuple[int, Rows] | None = None
+
+    def read(self, begin: int, end: int) -> Rows:
+        parts = []
+        for number, stop in enumerate(self._ends):
+            start = stop - self._groups[number]
+            if start < end and stop > begin:
+                whole = self._group(number)
+                low, high = max(begin - start, 0), min(end, stop) - start
+                X, y, weight = (None if v is None else v[low:high] for v in whole[:3])
+                parts.append(Rows(X, y, weight))
+        return join(parts)
+
+    def _group(self, number: int) -> Rows:
+        held = self._held
+        if held is None or held[0] != number:
+            columns = [name for names in self._columns.values() for name in names]
+            part = self._fragment.subset(row_group_ids=[number])
+            table = part.to_table(columns=columns, schema=self._schema)
+            X = np.empty((table.num_rows, len(self._columns["X"])), self.dtype)
+            for place, name in enumerate(self._columns["X"]):
+                X[:, place] = self._numbers(table[name], name, number)
+            y, weight = (
+                _values(table[names[0]]) if names else None
+                for names in (self._columns["y"], self._columns["weight"])
+            )
+            held = number, Rows(X, y, weight)
+            self._held = held
+        return held[1]
+
+    def _numbers(self, column: Any, name: str, group: int) -> Array:
+        if column.null_count:
+            row = int(np.argmax(column.is_null().to_numpy()))
+            row += self._ends[group] - self._groups[group]
+            raise BlockError(self.name, f"column {name} of row {row} has no value")
+        return _values(column)
+
+    def mark(self) -> dict[str, Any]:
+        """Length and columns; the file itself if it is on this machine."""
+        path = Path(self.name)
+        here = path.stat() if path.is_file() else None
+        return {
+            "file": self.name,
+            "size": here.st_size if here else None,
+            "time": here.st_mtime_ns if here else None,
+            "columns": self._columns,
+        }
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_held": None}
+
+
+def _values(column: Any) -> Array:
+    values = column.to_numpy()
+    return np.array(values.tolist()) if values.dtype == object else values
+
+
+def parquet_sources(
+    where: Path | list[Path],
+    target: str | None,
+    weight: str | None,
+    features: Sequence[str] | None,
+) -> list[Source]:
+    """The files of a Parquet data set; features are all other columns of numbers by default."""
+    dataset = optional("pyarrow.dataset", "reading Parquet files")
+    paths = [str(p) for p in where] if isinstance(where, list) else str(where)
+    try:
+        table = dataset.dataset(paths, format="parquet", partitioning="hive")
+    except (OSError, ValueError) as error:
+        raise BlockError(str(paths), f"is no Parquet data set: {error}") from error
+    names = [field.name for field in table.schema]
+    for name in (*(features or ()), *filter(None, (target, weight))):
+        if name not in names:
+            raise BlockError(str(where), f"has no column {name!r}; it has {', '.join(names)}")
+    others = [name for name in names if name not in (target, weight)]
+    columns = {
+        "X": list(features) if features is not None else others,
+        "y": [target] if target else [],
+        "weight": [weight] if weight else [],
+    }
+    _require_numbers(table.schema, columns["X"], str(where))
+    sources = [_parquet_source(each, table.schema, columns) for each in table.get_fragments()]
+    for source in sources:
+        _require_columns(source, sources[0], columns["X"], whole=features is None)
+    return [*sources]
+
+
+def _require_numbers(schema: Any, names: list[str], where: str) -> None:
+    for name in names:
+        kind = schema.field(name).type
+        try:
+            numbers = np.dtype(kind.to_pandas_dtype()).kind in NUMBERS
+        except (TypeError, NotImplementedError):
+            numbers = False
+        if not numbers:
+            raise BlockError(
+                where,
+                f"column {name} holds {kind}, not numbers: name the target by target=, or the "
+                "columns to learn from by features=",
+            )
+
+
+def _parquet_source(fragment: Any, schema: Any, columns: dict[str, list[str]]) -> ParquetSource:
+    try:
+        return ParquetSource(fragment, schema, columns)
+    except (OSError, ValueError) as error:
+        raise BlockError(fragment.path, f"is no whole Parquet file: {error}") from error
+
+
+def _require_columns(
+    source: ParquetSource, first: ParquetSource, names: list[str], *, whole: bool
+) -> None:
+    """A file has the columns of the first one, and no others if ``whole``."""
+    own, wanted = source.own, first.own
+    for name in set(names) & set(wanted):
+        if name not in own:
+            raise BlockError(source.name, f"has no column {name}, while {first.name} has")
+        if np.dtype(own[name]).kind != np.dtype(wanted[name]).kind:
+            raise BlockError(
+                source.name,
+                f"column {name} has values of type {np.dtype(own[name])}, while {first.name} has "
+                f"{np.dtype(wanted[name])}",
+            )
+    extra = [name for name in own if name not in wanted]
+    if whole and extra:
+        raise BlockError(source.name, f"has a column {extra[0]}, while {first.name} has not")
