@@ -23,6 +23,7 @@ NO_EXAMPLE = {
     "UnsupportedModelError",
     "Shape",
     "CheckpointError",
+    "Statistic",
     "LeftOutWarning",
 }
 PUBLIC = [getattr(hilbin.kernels, n) for n in hilbin.kernels.__all__]

@@ -18,7 +18,7 @@ ALLOWED = {
     "parallel": set(),
     "kernels": {"_core", "parallel"},
     "maps": {"_core", "kernels", "parallel"},
-    "solvers": {"_core", "parallel"},
+    "solvers": {"_core", "parallel", "stats"},
     "estimators": {"_core", "kernels", "maps", "parallel", "solvers", "stats", "stream"},
     "plot": {"kernels"},
     "files": set(),

@@ -1,0 +1,120 @@
+r"""One step of k-means as a sum: what falls to every centre.
+
+Given centres :math:`c_j`, every row goes to its nearest one; the step's sums are the weight, the
+mean and the squared distances of each centre's rows (Lloyd, *Least Squares Quantization in PCM*,
+1982). The means are the next centres.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Self
+
+import numpy as np
+import scipy.sparse as sp
+
+from hilbin.stats._statistic import (
+    Additive,
+    Array,
+    Matrix,
+    State,
+    checked_rows,
+    checked_weights,
+    require_same_width,
+)
+
+BLOCK_VALUES = 1 << 22  # distances at a time
+
+
+class ClusterSums(Additive):
+    """Weight, mean and inertia of the rows nearest to every centre.
+
+    Attributes
+    ----------
+    n : ndarray of shape (k,)
+        Sum of the weights of the rows of every centre.
+    mean : ndarray of shape (k, D)
+        Their means; for a centre without rows the centre.
+    inertia : float
+        Sum of the squared distances of rows to their centres.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hilbin.stats import ClusterSums
+    >>> step = ClusterSums.of(np.array([[0.0], [1.0], [9.0]]), np.array([[0.0], [8.0]]))
+    >>> step.n, step.mean.ravel(), step.inertia
+    (array([2., 1.]), array([0.5, 9. ]), 2.0)
+    """
+
+    def __init__(self, n: Array, mean: Array, inertia: float) -> None:
+        self.n, self.mean, self.inertia = n, mean, inertia
+
+    @classmethod
+    def of(cls, X: Matrix, centres: Array, weight: Any = None) -> Self:
+        """The sums of some rows.
+
+        Parameters
+        ----------
+        X : array or CSR of shape (rows, D)
+        centres : array of shape (k, D)
+        weight : array of shape (rows,), optional
+
+        Returns
+        -------
+        sums : ClusterSums
+        """
+        X, centres = checked_rows(X, "X"), np.asarray(centres, np.float64)
+        if centres.ndim != 2 or centres.shape[1] != X.shape[1]:
+            raise ValueError(f"centres have shape {centres.shape}, rows {X.shape[1]} columns")
+        w = checked_weights(weight, X.shape[0])
+        w = np.ones(X.shape[0]) if w is None else w
+        k = len(centres)
+        n, shift, inertia = np.zeros(k), np.zeros(centres.shape), 0.0
+        height = max(1, BLOCK_VALUES // max(k, X.shape[1]))
+        for begin in range(0, X.shape[0], height):
+            part, weights = X[begin : begin + height], w[begin : begin + height]
+            part = (part.toarray() if sp.issparse(part) else part).astype(np.float64, copy=False)
+            nearest = _nearest(part, centres)
+            step = part - centres[nearest]
+            inertia += float(weights @ np.vecdot(step, step))
+            member = sp.csr_array((weights, (nearest, np.arange(len(part)))), (k, len(part)))
+            n += np.bincount(nearest, weights, k)
+            shift += member @ step
+        used = n > 0
+        mean = centres.copy()
+        mean[used] += shift[used] / n[used, None]
+        return cls(n, mean, inertia)
+
+    def copy(self) -> Self:
+        """An independent copy."""
+        return type(self)(self.n.copy(), self.mean.copy(), self.inertia)
+
+    def __iadd__(self, other: Self) -> Self:
+        if not isinstance(other, ClusterSums):
+            return NotImplemented
+        require_same_width(self.mean.shape, other.mean.shape, "centres and columns")
+        n = self.n + other.n
+        share = np.divide(other.n, n, out=np.zeros_like(n), where=n > 0)
+        self.mean = self.mean + share[:, None] * (other.mean - self.mean)
+        self.n, self.inertia = n, self.inertia + other.inertia
+        return self
+
+    def state(self) -> State:
+        """Arrays that say all, for :meth:`from_state`."""
+        return {"n": self.n, "mean": self.mean, "inertia": np.array(self.inertia)}
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Array]) -> Self:
+        """The sums of a :meth:`state`."""
+        return cls(np.array(state["n"]), np.array(state["mean"]), float(state["inertia"]))
+
+    @property
+    def nbytes(self) -> int:
+        """Memory in use."""
+        return self.n.nbytes + self.mean.nbytes
+
+
+def _nearest(X: Array, centres: Array) -> Array:
+    """Centres are measured from their middle, so that far from zero nothing cancels."""
+    middle = centres.mean(axis=0)
+    moved = centres - middle
+    return np.argmin(np.vecdot(moved, moved) - 2 * ((X - middle) @ moved.T), axis=1)
