@@ -29,7 +29,7 @@ KERNELS: dict[str, Any] = {
     LINEAR: Linear(),
 }
 DEFAULT_C = IntersectionSVC().C
-BINS = {True: 32, False: 100}  # of images, of tables
+BINS = {True: 16, False: 100}  # of images (more make larger files, not better ones), of tables
 COMPONENTS = 3
 COMPONENTS_IN_EXPONENT = 2
 FOURIER_COMPONENTS = {True: 16384, False: 2048}  # of images, of tables
