@@ -34,8 +34,8 @@ TOLERANCE = 0.01  # of LinearSVC: LIBLINEAR's own; scikit-learn's takes many tim
 TEXT = (
     "The standard split of every set; mean per-class accuracy for scenes and objects, plain "
     f"accuracy otherwise. IntersectionSVC has its defaults, but n_bins={BINS} for words. "
-    "LinearSVC (C=1, tol=0.01) gets every feature scaled to [0, 1] by the training rows. RBF SVC is "
-    "scikit-learn's SVC on the Gram matrix of rbf_kernel, gamma='scale', C=10, of rows scaled "
+    "LinearSVC (C=1, tol=0.01) gets every feature scaled to [0, 1] by the training rows. RBF SVC "
+    "is scikit-learn's SVC on the Gram matrix of rbf_kernel, gamma='scale', C=10, of rows scaled "
     f"the same way; above {GRAM_ROWS} rows Nyström features (1000) and LinearSVC. Seconds are "
     "of one fit, the Gram matrix included; two threads for descriptors, IntersectionSVC and BLAS "
     "(SVC and LinearSVC use one). Scenes: SIFT on a grid of 6 pixels, bins of 4 and 8 pixels, "
