@@ -298,3 +298,15 @@ def test_one_class_is_refused():
 def test_bad_parameters(name, wrong):
     with pytest.raises(ValueError, match=f"^{name}"):
         IntersectionSVC(**{name: wrong}).fit(X, Y)
+
+
+def test_large_tables_are_halved(monkeypatch):
+    whole = IntersectionSVC().fit(X, Y)
+    monkeypatch.setattr("hilbin.estimators._shapes.LARGE", 0)
+    halved = IntersectionSVC().fit(X, Y)
+    assert 2 * halved._tables.table.nbytes == whole._tables.table.nbytes
+    scores = halved.decision_function(X)
+    np.testing.assert_allclose(scores, whole.decision_function(X), atol=1e-5)
+    np.testing.assert_allclose(
+        halved.explain(X).sum(axis=1) + halved.intercept_, scores, atol=1e-12
+    )

@@ -14,7 +14,8 @@ from hilbin.solvers import Codes
 from hilbin.solvers._codes import NO_INDICES, NO_INDPTR, whole_vectors
 
 VALUES_PER_TASK = 1 << 23
-SINGLE = 1e30  # tables below this are kept in single precision
+LARGE = 1 << 24  # bytes, above which tables are halved
+SINGLE = 1e30  # values below this fit single precision
 MONOTONE = 0.02  # what goes the other way, as a share
 
 
@@ -93,8 +94,9 @@ class ShapeTables:
         self.offsets = codes.offsets
         self.n_outputs = tables.shape[1]
         self.table = whole_vectors(tables)
-        if binner.n_bins is not None and np.abs(tables).max(initial=0) < SINGLE:
-            # the steps are coarser than the precision, and half as much memory is read
+        large = binner.n_bins is not None and self.table.nbytes > LARGE
+        if large and np.abs(tables).max(initial=0) < SINGLE:
+            # steps are coarser than single precision; small tables are read faster in double
             self.table = self.table.astype(np.float32)
         # a code is a place in a table, unless levels are missing
         self.levels = None if codes.step is not None else codes.levels
