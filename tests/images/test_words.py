@@ -213,3 +213,8 @@ def test_nothing_to_learn_from():
         BagOfWords().fit([])
     with pytest.raises(ValueError, match="could be read"):
         BagOfWords().fit(["none.jpg"])
+
+
+def test_images_are_no_metadata(fitted):
+    assert not hasattr(fitted, "set_fit_request")
+    assert not hasattr(fitted, "set_transform_request")

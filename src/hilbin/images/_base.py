@@ -2,12 +2,13 @@
 
 import warnings
 from collections.abc import Callable
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
 
 from hilbin import parallel
@@ -33,6 +34,10 @@ class ImageTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     A subclass has the parameters ``max_side`` and ``n_jobs`` and says by :meth:`describe` what the
     row of one image is and by ``_n_features_out`` how long; learning, if any, is its :meth:`fit`.
     """
+
+    # images are what others call X, not metadata to be routed
+    __metadata_request__fit: ClassVar[dict[str, str]] = {"images": UNUSED}
+    __metadata_request__transform: ClassVar[dict[str, str]] = {"images": UNUSED}
 
     max_side: int | None = None
     n_jobs: int | None = None

@@ -19,11 +19,12 @@ descriptors to a few dimensions first.
 """
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
 
 from hilbin.kernels._arrays import Array
@@ -159,6 +160,10 @@ class PyramidMatchMap(TransformerMixin, BaseEstimator):
     array([[1. , 0.5],
            [0.5, 1. ]])
     """
+
+    # sets are what others call X, not metadata to be routed
+    __metadata_request__fit: ClassVar[dict[str, str]] = {"sets": UNUSED}
+    __metadata_request__transform: ClassVar[dict[str, str]] = {"sets": UNUSED}
 
     def __init__(self, kernel: PyramidMatch | None = None):
         self.kernel = kernel
