@@ -168,6 +168,14 @@ def test_path_of_crammer_singer():
     assert all(m.converged_ for m in model.path(COUNTS, y, [1e-6, 3e-6, 7e-6, 1e-5]))
 
 
+@pytest.mark.parametrize(("features", "bins"), [(499, 100), (500, 31), (1999, 31), (2000, 15)])
+def test_many_features_get_fewer_bins(features, bins):
+    X = np.random.default_rng(0).random((20, features))
+    for model in (IntersectionSVC(), IntersectionSVR()):
+        assert model.fit(X, np.arange(20) % 2).binner_.n_bins == bins
+        assert model.n_bins == "auto"
+
+
 @BOTH
 def test_warm_start(estimator):
     model = estimator(1e-2, warm_start=True, **TIGHT).fit(X, Y)
@@ -259,7 +267,8 @@ def test_poor_data():
 
 def test_model_bytes():
     rows = sp.random_array((100, 500), density=0.02, rng=np.random.default_rng(0), format="csr")
-    few, every = (IntersectionSVC().fit(r, np.arange(100) % 2) for r in (rows, rows.toarray()))
+    wanted = IntersectionSVC(n_bins=100)
+    few, every = (clone(wanted).fit(r, np.arange(100) % 2) for r in (rows, rows.toarray()))
     for model in (few, every):
         parts = (model._tables.table, model._tables.offsets, model._tables.levels)
         stored = sum(part.nbytes for part in parts if part is not None)

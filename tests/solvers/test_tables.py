@@ -138,6 +138,13 @@ def test_any_rows(sizes, seed, csr, dense, step, share):
     np.testing.assert_allclose(codes.norms, X.sum(axis=1), rtol=1e-12)
 
 
+@pytest.mark.parametrize("code_type", CODE_TYPES)
+def test_norms_of_long_rows(code_type):
+    d, top = 70_000, np.iinfo(code_type).max
+    codes = Codes(np.full((1, d), top, code_type), np.arange(d + 1), np.zeros(d), step=0.5)
+    assert codes.norms[0] == 0.5 * d * int(top)
+
+
 @pytest.mark.parametrize("csr", [False, True], ids=["dense", "csr"])
 @pytest.mark.parametrize("code_type", CODE_TYPES)
 def test_tables_are_sums_of_minima(code_type, csr):

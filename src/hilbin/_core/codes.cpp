@@ -35,6 +35,17 @@ template <class Code> void define_sums(nb::module_& m) {
   define_look_up<Code, double>(m);
   define_look_up<Code, float>(m);
 
+  // out[i] = the sum of the codes of row i.
+  m.def("sum_codes", [](Vector<const Code> codes, Vector<const int32_t> indices, Int64s indptr, ptrdiff_t columns, Vector<uint64_t> out) {
+    nb::gil_scoped_release release;
+    const ptrdiff_t rows = ptrdiff_t(out.shape(0));
+    require(indptr.shape(0) > 0 ? rows < ptrdiff_t(indptr.shape(0)) : rows * columns <= ptrdiff_t(codes.shape(0)),
+            "there are fewer codes than rows");
+    with_codes(codes, indices, indptr, columns, [&](auto matrix) {
+      for (ptrdiff_t i = 0; i < rows; ++i) out.data()[i] = code_sum(matrix.row(i).codes, matrix.row(i).size);
+    });
+  }, "codes"_array, "indices"_array, "indptr"_array, "columns"_a, "out"_array);
+
   // Numbers the levels that occur, -1 the others, and gives every code its rank among those of its feature.
   m.def("rank_used", [](Vector<const Code> codes, Vector<const int32_t> indices, Int64s indptr, Int64s offsets,
                         Vector<int32_t> nth, Vector<Code> ranks, ptrdiff_t count) {

@@ -146,6 +146,17 @@ void scores(SparseMatrix<Code> rows, const int64_t* offsets, const Cell* table, 
   }
 }
 
+template <class Code> uint64_t code_sum(const Code* codes, ptrdiff_t count) {
+  uint64_t total = 0;
+  for (ptrdiff_t k = 0; k < count;) {
+    uint32_t part = 0;  // which the compiler sums in vectors; so many codes of 16 bits do not overflow it
+    const ptrdiff_t end = std::min<ptrdiff_t>(count, k + (sizeof(Code) < 4 ? 65536 : 1));
+    for (; k < end; ++k) part += codes[k];
+    total += part;
+  }
+  return total;
+}
+
 // sums[offset + code] += coefficients of the row
 template <class Row>
 void add_to_levels(Row row, const int64_t* offsets, const double* coefficients, ptrdiff_t width, double* sums) {

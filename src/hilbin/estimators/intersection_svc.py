@@ -39,8 +39,9 @@ class IntersectionSVC(ClassifierMixin, IntersectionModel):
         loss of its own.
     multi_class : {"ovr", "crammer_singer"}, default="ovr"
         One class against the rest, or all classes in one problem.
-    n_bins : int or None, default=100
-        Bins per feature; ``None`` trains on the values as they are.
+    n_bins : "auto", int or None, default="auto"
+        Bins per feature; ``None`` trains on the values as they are. "auto" is 100, but 31 from 500
+        features on and 15 from 2000, where rounding averages out and short tables are faster.
     strategy, scope : str, default="uniform", "feature"
         How bins are spaced, as in :class:`HistogramBinner`.
     negative : {"shift", "error"}, default="shift"
@@ -116,7 +117,7 @@ class IntersectionSVC(ClassifierMixin, IntersectionModel):
         *,
         loss: str = "squared_hinge",
         multi_class: str = "ovr",
-        n_bins: int | None = 100,
+        n_bins: int | str | None = "auto",
         strategy: str = "uniform",
         scope: str = "feature",
         negative: str = "shift",

@@ -71,7 +71,11 @@ class Codes:
     @cached_property
     def norms(self) -> Array:
         """``k(x, x)``, the sum of the levels of every row."""
-        return self.scores(self.levels[:, None])[:, 0]
+        if self.step is None:
+            return self.scores(self.levels[:, None])[:, 0]
+        sums = np.empty(self.shape[0], np.uint64)
+        core.sum_codes(*self.parts, self.shape[1], sums)
+        return self.step * sums
 
     def values(self) -> Any:
         """The rows in levels instead of ranks."""

@@ -142,7 +142,7 @@ def _density(codes: Codes) -> float:
 def _kinds(codes: Codes, sizes: Array, dense: bool) -> Array:
     """The kind of every feature's table."""
     kinds = np.searchsorted(CAPACITY, sizes)
-    if dense:
+    if dense or ((kinds == kinds[0]).all() and kinds[0] < HINGE_ABOVE):
         return kinds
     kinds[kinds == TWO4] = TWO8  # one group less
     visits, vectors = _visits(codes)
@@ -187,7 +187,10 @@ def _entries(codes: Codes, order: Array, first: Array) -> tuple[Any, ...]:
     data, indices, indptr = codes.parts
     groups = max(1, first.size - 1)
     narrow = data.dtype == np.uint8 and order.size < 2**24
-    entries = np.empty(np.count_nonzero(data), np.uint32 if narrow else np.uint64)
+    entry = np.uint32 if narrow else np.uint64
+    if indptr.size and groups == 1 and order.size == slots.size and data.all():
+        return slots[indices].astype(entry) << (8 if narrow else 32) | data, indptr
+    entries = np.empty(np.count_nonzero(data), entry)
     indptr_out = np.empty(codes.shape[0] * groups + 1, np.int64)
     core.pack_entries(data, indices, indptr, slots, group, groups, entries, indptr_out)
     return entries[: indptr_out[-1]], indptr_out
