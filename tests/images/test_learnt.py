@@ -115,6 +115,14 @@ def test_fisher_vector_by_its_definition():
     )
 
 
+def test_fisher_vector_of_many_narrow_dimensions():
+    fisher = FisherVector(DenseSIFT(6, (4,)), 2, n_dimensions=64, random_state=0).fit(PICTURES)
+    fisher.deviations_ = fisher.deviations_ * np.float32(1e-4)  # their product is below float32
+    row = fisher.describe(PICTURES[0])
+    assert np.isfinite(row).all()
+    assert np.linalg.norm(row) == pytest.approx(1, rel=1e-5)
+
+
 def test_fisher_vector_of_nothing_is_zero():
     fisher = FisherVector(DenseSIFT(6, (4,)), 2, n_dimensions=4, random_state=0).fit(PICTURES)
     assert not fisher.describe(np.zeros((3, 3), np.uint8)).any()

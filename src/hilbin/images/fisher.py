@@ -130,15 +130,17 @@ class FisherVector(ImageTransformer):
         points = self.descriptor_.points(image)
         if len(points) == 0:
             return np.zeros(self._n_features_out, np.float32)
-        x = (points - self.center_) @ self.components_.T
-        scaled = (x[:, None, :] - self.means_) / self.deviations_
-        log_density = np.log(self.weights_ / self.deviations_.prod(axis=1)) - 0.5 * (scaled**2).sum(
-            axis=2
-        )
+        x = ((points - self.center_) @ self.components_.T).astype(np.float64)
+        w, mu, sigma = self.weights_, self.means_.astype(np.float64), self.deviations_
+        precision = 1.0 / sigma.astype(np.float64) ** 2
+        # squares multiplied out: matrix products, no array of points x Gaussians x numbers
+        log_density = np.log(w) - np.log(sigma).sum(axis=1) - 0.5 * (mu**2 * precision).sum(axis=1)
+        log_density = log_density + x @ (mu * precision).T - 0.5 * x**2 @ precision.T
         shares = np.exp(log_density - logsumexp(log_density, axis=1, keepdims=True)) / len(x)
-        first = np.einsum("nk,nkd->kd", shares, scaled) / np.sqrt(self.weights_)[:, None]
-        second = np.einsum("nk,nkd->kd", shares, scaled**2 - 1)
-        second /= np.sqrt(2 * self.weights_)[:, None]
+        count, total, squares = shares.sum(axis=0)[:, None], shares.T @ x, shares.T @ x**2
+        first = (total - count * mu) / sigma / np.sqrt(w)[:, None]
+        second = (squares - 2 * mu * total + count * mu**2) * precision - count
+        second /= np.sqrt(2 * w)[:, None]
         row = np.concatenate([first.ravel(), second.ravel()])
         row = np.sign(row) * np.sqrt(np.abs(row))
         length = np.linalg.norm(row)
