@@ -2,10 +2,13 @@
 
 import numpy as np
 import pytest
-from sklearn.datasets import dump_svmlight_file
+from sklearn.datasets import dump_svmlight_file, load_wine
+from sklearn.linear_model import RidgeClassifier
+from sklearn.model_selection import cross_val_score
+from sklearn.pipeline import make_pipeline
 
 from hilbin import persist
-from hilbin.cli._classifiers import KERNELS
+from hilbin.cli._classifiers import KERNELS, MOST_COLUMNS, classifier
 from hilbin.cli._outcome import InputError
 from hilbin.cli._tables import read_table
 
@@ -67,6 +70,20 @@ def test_kernels(data, tmp_path, cli_json, kernel, low):
     write(table, data[0] + low, data[1])
     words = ("train", table, "-o", tmp_path / "m.hilbin", "--target", "kind", "--kernel", kernel)
     assert cli_json(*words)["cv"]["accuracy"] > 0.85
+
+
+@pytest.mark.parametrize("kernel", ["chi2", "js", "hellinger"])
+def test_the_penalty_suits_columns_of_any_scale(kernel):
+    """The largest of these columns is a thousand times the smallest, and hides the others."""
+    X, y = load_wine(return_X_y=True)
+    model = classifier(kernel, X, of_images=False)
+    assert cross_val_score(model, X, y, cv=5).mean() > 0.95
+    fixed = make_pipeline(*model[:-1], RidgeClassifier(alpha=max(model[-1].alpha)))
+    assert cross_val_score(fixed, X, y, cv=5).mean() < 0.9
+    stronger = classifier(kernel, X, of_images=False, strength=10.0)[-1]
+    np.testing.assert_allclose(stronger.alpha, np.array(model[-1].alpha) / 10)
+    wide = np.tile(X, MOST_COLUMNS // X.shape[1] + 1)
+    assert isinstance(classifier(kernel, wide, of_images=False)[-1], RidgeClassifier)
 
 
 def test_columns_go_by_name(data, tmp_path, cli, cli_json):

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.decomposition import PCA, TruncatedSVD
 from sklearn.exceptions import NotFittedError
+from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression, Ridge, RidgeClassifier, SGDClassifier
 from sklearn.pipeline import FeatureUnion, make_pipeline
 from sklearn.preprocessing import (
@@ -20,7 +21,14 @@ from sklearn.preprocessing import (
 )
 from sklearn.svm import SVC, LinearSVC, LinearSVR
 
-from hilbin.estimators import HistogramBinner, IntersectionSVC, IntersectionSVR
+from hilbin.estimators import (
+    FeatureRidge,
+    FeatureRidgeClassifier,
+    HistogramBinner,
+    IntersectionSVC,
+    IntersectionSVR,
+    StreamPCA,
+)
 from hilbin.kernels import (
     GCS,
     Chi2,
@@ -90,6 +98,13 @@ LABELS = {
 }
 
 
+BLOCKS = [
+    ("some", slice(0, 7), AdditiveMap(Chi2())),
+    ("others", [11, 7, 8], None),
+    ("again", [2, 3, 9], FourierMap(Gaussian(0.1), 20)),
+]
+
+
 @pytest.mark.parametrize("labels", LABELS)
 @pytest.mark.parametrize(
     "model",
@@ -100,6 +115,8 @@ LABELS = {
         IntersectionSVC(strategy="sqrt", scope="all"),
         IntersectionSVC(strategy="quantile", n_bins=9),
         IntersectionSVC(multi_class="crammer_singer"),
+        FeatureRidgeClassifier(AdditiveMap(Chi2()), calibrate_rank=5),
+        FeatureRidgeClassifier(blocks=BLOCKS, n_components={"some": 3, "again": 5}),
         make_pipeline(AdditiveMap(Chi2()), LinearSVC()),
         make_pipeline(StandardScaler(), LogisticRegression()),
     ],
@@ -144,6 +161,13 @@ def test_counts(tmp_path):
     [
         IntersectionSVR(),
         IntersectionSVR(n_bins=None),
+        FeatureRidge(),
+        FeatureRidge(FourierMap(Exponential(Chi2(), gamma="median"), 31), n_components=9),
+        FeatureRidge(NystroemMap(Exponential(Chi2()), 20), alpha="auto"),
+        FeatureRidge(SparseMap(Intersection(), orthonormal=True), alpha=0.1, penalty="lasso"),
+        FeatureRidge(make_pipeline(Normalizer("l1"), AdditiveMap(Hellinger()))),
+        FeatureRidge(blocks=BLOCKS[:1]),
+        make_pipeline(MaxAbsScaler(), FeatureRidge(blocks=BLOCKS, penalty="group_lasso")),
         Ridge(),
         LinearSVR(),
         make_pipeline(MaxAbsScaler(), SparseMap(Chi2()), Ridge()),
@@ -157,7 +181,16 @@ def test_regressors(model, rows, tmp_path):
 
 def test_several_targets(rows, tmp_path):
     train, test = rows
-    check_export(Ridge().fit(train, train[:, :2]), test, tmp_path / "model.onnx")
+    for model in (Ridge(), FeatureRidge(), FeatureRidge(blocks=BLOCKS)):
+        for width in (1, 2):
+            check_export(model.fit(train, train[:, :width]), test, tmp_path / "model.onnx")
+
+
+def test_a_frozen_map(rows, tmp_path):
+    train, test = rows
+    ready = FrozenEstimator(FourierMap(Gaussian(0.1), 16, random_state=0).fit(train))
+    model = FeatureRidgeClassifier(ready).fit(train, LABELS["three"])
+    check_export(model, test, tmp_path / "model.onnx")
 
 
 @pytest.mark.parametrize(
@@ -197,6 +230,8 @@ def test_several_targets(rows, tmp_path):
         Normalizer("max"),
         PCA(3),
         PCA(3, whiten=True),
+        StreamPCA(3),
+        StreamPCA(whiten=True, map=AdditiveMap(Chi2())),
         TruncatedSVD(3),
         FeatureUnion(
             [("a", PCA(2)), ("b", AdditiveMap(Chi2())), ("c", "drop"), ("d", "passthrough")],
@@ -221,6 +256,19 @@ def test_kernel_pipelines(last, rows, tmp_path):
         Normalizer("l1"), FourierMap(Exponential(Chi2()), 128, random_state=0), last
     )
     check_export(model.fit(train, LABELS["names"]), test, tmp_path / "model.onnx")
+
+
+@pytest.mark.parametrize("width", [1, 12])
+@pytest.mark.parametrize(
+    "step", [FourierMap(Gaussian(0.1), 14), MaxAbsScaler(), HistogramBinner(n_bins=None)], ids=repr
+)
+def test_factors_before_a_product_are_not_rounded(step, width, rows, tmp_path):
+    """A runtime that joins a factor with the product after it may round it to float32."""
+    train, test = (X[1:, :width] for X in rows)
+    model = make_pipeline(step, RidgeClassifier()).fit(train, LABELS["three"][1:])
+    to_onnx(model, tmp_path / "model.onnx")
+    found, expected = run(tmp_path / "model.onnx", test)["scores"], model.decision_function(test)
+    np.testing.assert_allclose(found, expected, rtol=1e-13, atol=1e-13)
 
 
 def test_models_fitted_in_single_precision(rows, tmp_path):
@@ -253,6 +301,15 @@ def test_the_same_model_gives_the_same_bytes(rows, tmp_path):
         (SVC(), "model is a SVC"),
         (SparseProjectionMap(Chi2(), 5), "model is a SparseProjectionMap"),
         (NystroemMap(Laplace(), 5), r"model\.kernel_ is a Laplace"),
+        (
+            FeatureRidgeClassifier(SparseProjectionMap(Chi2(), 5, orthonormal=True)),
+            r"model\.map is a SparseProjectionMap",
+        ),
+        (
+            FeatureRidge(blocks=[("a", [0, 1], NystroemMap(Laplace(), 5))]),
+            r"model\.blocks\['a'\]\.kernel_ is a Laplace",
+        ),
+        (StreamPCA(2, map=FunctionTransformer(np.sqrt)), r"model\.map is a FunctionTransformer"),
         (NystroemMap(Exponential(GCS(1.0)), 5), r"model\.kernel_\.kernel is a GCS"),
         (
             make_pipeline(FunctionTransformer(np.sqrt), LinearSVC()),

@@ -13,6 +13,7 @@ from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import ColumnTransformer
 from sklearn.decomposition import PCA, TruncatedSVD
 from sklearn.feature_extraction.text import TfidfTransformer
+from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import (
     LogisticRegression,
     Ridge,
@@ -34,7 +35,12 @@ from sklearn.preprocessing import (
 )
 from sklearn.svm import SVC, SVR, LinearSVC, LinearSVR
 
-from hilbin.estimators import HistogramBinner, IntersectionSVC, IntersectionSVR
+from hilbin.estimators import (
+    FeatureRidgeClassifier,
+    HistogramBinner,
+    IntersectionSVC,
+    IntersectionSVR,
+)
 from hilbin.kernels import (
     Chi2,
     Exponential,
@@ -76,6 +82,7 @@ VARIANTS = [
     SparseMap(Chi2(), orthonormal=True),
     SparseMap(Intersection(), spacing=[0.01, 0.1, 0.5]),
     SparseProjectionMap(Chi2(), 20, selection="pursuit", orthonormal=True, random_state=0),
+    FeatureRidgeClassifier(FrozenEstimator(AdditiveMap(Chi2()).fit(np.eye(33)))),
 ]
 
 

@@ -2,7 +2,8 @@
 
 The intersection kernel has a machine of its own; the other kernels become features of their own,
 for ridge regression on the labels +1 and -1, which for a few thousand rows of tens of thousands of
-columns is a matrix product and a Cholesky factorisation.
+columns is a matrix product and a Cholesky factorisation. Tables have few columns, of any scale:
+there one decomposition judges several penalties, and the best is taken.
 """
 
 from typing import Any
@@ -15,8 +16,8 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, StandardScaler
 
 from hilbin.cli._outcome import InputError
-from hilbin.estimators import IntersectionSVC
-from hilbin.kernels import Chi2, Exponential, Hellinger, JensenShannon, Linear
+from hilbin.estimators import FeatureRidgeClassifier, IntersectionSVC
+from hilbin.kernels import AdditiveKernel, Chi2, Exponential, Hellinger, JensenShannon, Linear
 from hilbin.maps import AdditiveMap, FourierMap
 
 INTERSECTION, LINEAR = "intersection", "linear"
@@ -34,6 +35,8 @@ COMPONENTS = 3
 COMPONENTS_IN_EXPONENT = 2
 FOURIER_COMPONENTS = {True: 16384, False: 2048}  # of images, of tables
 PENALTY = 0.3  # of the ridge, in parts of the mean square of the rows
+PARTS = np.logspace(-3, 0, 7)  # of it, to choose from; smaller ones are chosen by accident
+MOST_COLUMNS = 500  # of a table whose features are decomposed
 
 
 def check_kernel_name(kernel: str) -> None:
@@ -72,7 +75,10 @@ def classifier(
         steps.append(("map", _fourier_map(FOURIER_COMPONENTS[of_images], seed)))
     elif kernel != LINEAR:
         steps.append(("map", AdditiveMap(KERNELS[kernel], COMPONENTS)))
-    ridge = RidgeClassifier(alpha=penalty)
+    ridge: Any = RidgeClassifier(alpha=penalty)
+    narrow = not of_images and rows.shape[1] <= MOST_COLUMNS
+    if narrow and isinstance(KERNELS[kernel], AdditiveKernel):
+        ridge = FeatureRidgeClassifier(alpha=(PARTS * penalty).tolist())
     return Pipeline([*steps, ("linear", ridge)]) if steps else ridge
 
 

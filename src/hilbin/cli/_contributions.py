@@ -19,11 +19,12 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, StandardScaler
 
 from hilbin import parallel
-from hilbin.estimators import IntersectionSVC, ShapeFunction
+from hilbin.estimators import FeatureRidgeClassifier, IntersectionSVC, ShapeFunction
 from hilbin.maps import AdditiveMap
 
 BLOCK = 1024
 POINTS = 129  # at which a function is shown
+LINEAR_MODELS = (FeatureRidgeClassifier, RidgeClassifier)
 COLUMN_BY_COLUMN = (AdditiveMap, MaxAbsScaler, MinMaxScaler, StandardScaler)
 
 Array = NDArray[Any]
@@ -69,7 +70,7 @@ def additive(classifier: Any) -> Additive | None:
     steps = classifier.steps if isinstance(classifier, Pipeline) else [("linear", classifier)]
     model = steps[-1][1]
     before = [step for _, step in steps[:-1]]
-    if isinstance(model, RidgeClassifier) and all(isinstance(s, COLUMN_BY_COLUMN) for s in before):
+    if isinstance(model, LINEAR_MODELS) and all(isinstance(s, COLUMN_BY_COLUMN) for s in before):
         return OfLinear(before, model)
     return None
 
@@ -103,10 +104,11 @@ class OfLinear:
     Parameters
     ----------
     steps : sequence of transformers
-    model : RidgeClassifier
+    model : RidgeClassifier or FeatureRidgeClassifier
+        The latter without a map.
     """
 
-    def __init__(self, steps: Sequence[Any], model: RidgeClassifier):
+    def __init__(self, steps: Sequence[Any], model: Any):
         self._steps = steps
         self._weights = np.atleast_2d(model.coef_).astype(np.float64)
         self._intercept = np.atleast_1d(model.intercept_).astype(np.float64)

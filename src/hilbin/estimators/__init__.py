@@ -7,6 +7,7 @@ from hilbin.estimators.feature_ridge_classifier import FeatureRidgeClassifier
 from hilbin.estimators.intersection_svc import IntersectionSVC
 from hilbin.estimators.intersection_svr import IntersectionSVR
 from hilbin.estimators.linear_gain import LinearGain, linear_gain
+from hilbin.estimators.stream_landmarks import stream_landmarks
 from hilbin.estimators.stream_pca import StreamPCA
 
 __all__ = [
@@ -19,4 +20,5 @@ __all__ = [
     "ShapeFunction",
     "StreamPCA",
     "linear_gain",
+    "stream_landmarks",
 ]

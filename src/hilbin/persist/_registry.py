@@ -36,6 +36,7 @@ SKLEARN = {
     "sklearn.decomposition": ("PCA", "TruncatedSVD"),
     "sklearn.feature_extraction.text": ("TfidfTransformer",),
     "sklearn.feature_selection": ("VarianceThreshold",),
+    "sklearn.frozen": ("FrozenEstimator",),
     "sklearn.impute": ("SimpleImputer",),
     "sklearn.linear_model": (
         "LinearRegression",

@@ -187,7 +187,7 @@ def _entries(codes: Codes, order: Array, first: Array) -> tuple[Any, ...]:
     data, indices, indptr = codes.parts
     groups = max(1, first.size - 1)
     narrow = data.dtype == np.uint8 and order.size < 2**24
-    entry = np.uint32 if narrow else np.uint64
+    entry: Any = np.uint32 if narrow else np.uint64
     if indptr.size and groups == 1 and order.size == slots.size and data.all():
         return slots[indices].astype(entry) << (8 if narrow else 32) | data, indptr
     entries = np.empty(np.count_nonzero(data), entry)

@@ -26,12 +26,14 @@ def to_onnx(model: Any, path: str | os.PathLike[str]) -> None:
     Parameters
     ----------
     model : estimator
-        :class:`~hilbin.estimators.IntersectionSVC` or
+        :class:`~hilbin.estimators.IntersectionSVC`,
         :class:`~hilbin.estimators.IntersectionSVR`, a map
         (:class:`~hilbin.maps.AdditiveMap`, :class:`~hilbin.maps.FourierMap`,
         :class:`~hilbin.maps.NystroemMap`, :class:`~hilbin.maps.SparseMap`), a
-        :class:`~hilbin.estimators.HistogramBinner`, a linear model or scaler of scikit-learn, or a
-        ``Pipeline`` of these.
+        :class:`~hilbin.estimators.HistogramBinner`, a linear model or scaler of scikit-learn, a
+        ``Pipeline`` of these, or :class:`~hilbin.estimators.FeatureRidge`,
+        :class:`~hilbin.estimators.FeatureRidgeClassifier` and
+        :class:`~hilbin.estimators.StreamPCA` with such maps.
     path : path-like
         Where to; a file that is there is replaced.
 

@@ -42,6 +42,13 @@ class Graph:
         to = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
         return self.op("Cast", x, to=to)
 
+    def product(self, x: str, matrix: Any, *shift: Any) -> str:
+        """``x @ matrix + shift`` of rows.
+
+        By Gemm: onnxruntime joins MatMul and a factor before it, and rounds the factor to float32.
+        """
+        return self.op("Gemm", x, matrix, *shift)
+
     def sum(self, x: str, axis: int, *, keepdims: bool = False) -> str:
         """The sum along an axis."""
         return self.op("ReduceSum", x, np.array([axis]), keepdims=int(keepdims))

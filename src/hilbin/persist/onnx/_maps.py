@@ -99,7 +99,7 @@ def fourier(
         exact = _diagonal(graph, step.kernel_.kernel, x, f"{where}.kernel_")
         ratio = graph.op("Div", exact, graph.op("Max", norms, TINY))
         stretch = graph.op("Sqrt", graph.op("Where", graph.op("Greater", norms, 0.0), ratio, 1.0))
-    products = graph.op("MatMul", mapped, _frequencies(step).T)
+    products = graph.product(mapped, _frequencies(step).T)
     if stretch is not None:
         products = graph.op("Mul", products, stretch)
     pairs = (step._n_features_out + 1) // 2
@@ -134,19 +134,19 @@ def nystroem(graph: Graph, step: NystroemMap, x: str, where: str) -> str:
     """The features of a ``NystroemMap``."""
     Z = np.asarray(dense(step.landmarks_), np.float64)
     values = _gram(graph, step.kernel_, x, Z, f"{where}.kernel_")
-    return graph.op("MatMul", values, step.projection_)
+    return graph.product(values, step.projection_)
 
 
 def _gram(graph: Graph, kernel: Any, x: str, Z: Array, where: str) -> str:
     """``k(x, z)`` for every row and landmark."""
     kind = type(kernel)
     if kind is Linear:
-        return graph.op("MatMul", x, Z.T)
+        return graph.product(x, Z.T)
     if kind is Polynomial:
-        inner = graph.op("Add", graph.op("MatMul", x, Z.T), float(kernel.offset))
+        inner = graph.op("Add", graph.product(x, Z.T), float(kernel.offset))
         return graph.op("Pow", inner, float(kernel.degree))
     if kind is Hellinger:
-        return graph.op("MatMul", graph.op("Sqrt", x), np.sqrt(Z).T)
+        return graph.product(graph.op("Sqrt", x), np.sqrt(Z).T)
     rows = graph.unsqueeze(x, 1)
     if kind is Gaussian:
         apart = graph.op("Sub", rows, Z)

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.decomposition import PCA, TruncatedSVD
+from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import (
     LinearRegression,
     LogisticRegression,
@@ -26,7 +27,14 @@ from sklearn.preprocessing import (
 )
 from sklearn.svm import LinearSVC, LinearSVR
 
-from hilbin.estimators import HistogramBinner, IntersectionSVC, IntersectionSVR
+from hilbin.estimators import (
+    FeatureRidge,
+    FeatureRidgeClassifier,
+    HistogramBinner,
+    IntersectionSVC,
+    IntersectionSVR,
+    StreamPCA,
+)
 from hilbin.maps import AdditiveMap, FourierMap, NystroemMap, SparseMap
 from hilbin.persist._errors import UnsupportedModelError
 from hilbin.persist.onnx import _maps, _nodes, _tables
@@ -95,8 +103,28 @@ def _affine(graph: Graph, model: Any, x: str, where: str) -> str:
     if multilabel.startswith("multilabel"):
         raise UnsupportedModelError(f"{where} has several labels per row, which is not exported")
     coef = np.atleast_2d(model.coef_)
-    result = graph.op("Add", graph.op("MatMul", x, coef.T), np.atleast_1d(model.intercept_))
+    result = graph.product(x, coef.T, np.atleast_1d(model.intercept_))
     return result if model.coef_.ndim == 2 else graph.op("Squeeze", result, np.array([1]))
+
+
+def _of_features(graph: Graph, model: Any, x: str, where: str) -> str:
+    return _affine(graph, model, _features(graph, model, x, where), where)
+
+
+def _features(graph: Graph, model: Any, x: str, where: str) -> str:
+    """The features of all descriptors of a model that learns from sums, side by side."""
+    parts = []
+    for name, columns, feature_map in model.descriptors_:
+        place = f"{where}.map" if columns is None else f"{where}.blocks[{name!r}]"
+        own = x if columns is None else graph.op("Gather", x, columns, axis=1)
+        parts.append(transformed(graph, feature_map, own, place))
+    return parts[0] if len(parts) == 1 else graph.op("Concat", *parts, axis=1)
+
+
+def _stream_pca(graph: Graph, step: Any, x: str, where: str) -> str:
+    directions = (step.components_ / step._scale()[:, None]).T
+    features = _features(graph, step, x, where)
+    return graph.product(features, directions, -step.mean_ @ directions)
 
 
 def _pipeline(graph: Graph, step: Any, x: str, where: str) -> str:
@@ -147,11 +175,11 @@ def _pca(graph: Graph, step: Any, x: str, where: str) -> str:
         scale = np.sqrt(step.explained_variance_)
         scale = np.maximum(scale, np.finfo(scale.dtype).eps)
         components = components / scale[:, None]
-    return graph.op("MatMul", graph.op("Sub", x, step.mean_), components.T)
+    return graph.product(graph.op("Sub", x, step.mean_), components.T)
 
 
 def _svd(graph: Graph, step: Any, x: str, where: str) -> str:
-    return graph.op("MatMul", x, step.components_.T)
+    return graph.product(x, step.components_.T)
 
 
 def _codes(graph: Graph, step: Any, x: str, where: str) -> str:
@@ -167,6 +195,7 @@ def _table_values(graph: Graph, model: Any, x: str, where: str) -> str:
 
 
 CLASSIFIERS: dict[type, Step] = {
+    FeatureRidgeClassifier: _of_features,
     IntersectionSVC: _table_scores,
     LinearSVC: _affine,
     LogisticRegression: _affine,
@@ -176,6 +205,7 @@ CLASSIFIERS: dict[type, Step] = {
     SGDClassifier: _affine,
 }
 REGRESSORS: dict[type, Step] = {
+    FeatureRidge: _of_features,
     IntersectionSVR: _table_values,
     LinearRegression: _affine,
     LinearSVR: _affine,
@@ -187,6 +217,7 @@ TRANSFORMERS: dict[type, Step] = {
     AdditiveMap: _maps.additive,
     FeatureUnion: _union,
     FourierMap: lambda graph, step, x, where: _maps.fourier(graph, step, x, where, transformed),
+    FrozenEstimator: lambda graph, step, x, where: transformed(graph, step.estimator, x, where),
     HistogramBinner: _codes,
     MaxAbsScaler: _max_abs,
     MinMaxScaler: _min_max,
@@ -196,5 +227,6 @@ TRANSFORMERS: dict[type, Step] = {
     Pipeline: _pipeline,
     SparseMap: _nodes.sparse,
     StandardScaler: _standard,
+    StreamPCA: _stream_pca,
     TruncatedSVD: _svd,
 }

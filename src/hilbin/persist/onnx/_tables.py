@@ -85,4 +85,4 @@ def _interpolated(graph: Graph, tables: ShapeTables, measured: str) -> str:
         kept = first  # nothing but zeros: one of them keeps the graph a graph
     columns = graph.op("Gather", measured, feature[kept], axis=1)
     below = graph.op("Min", columns, tables.levels[kept])
-    return graph.op("MatMul", below, (slope - after)[kept])
+    return graph.product(below, (slope - after)[kept])
