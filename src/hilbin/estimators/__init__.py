@@ -2,6 +2,8 @@
 
 from hilbin.estimators._shapes import ShapeFunction
 from hilbin.estimators.binner import HistogramBinner
+from hilbin.estimators.bundle_svc import BundleSVC
+from hilbin.estimators.bundle_svr import BundleSVR
 from hilbin.estimators.feature_ridge import FeatureRidge
 from hilbin.estimators.feature_ridge_classifier import FeatureRidgeClassifier
 from hilbin.estimators.intersection_svc import IntersectionSVC
@@ -11,6 +13,8 @@ from hilbin.estimators.stream_landmarks import stream_landmarks
 from hilbin.estimators.stream_pca import StreamPCA
 
 __all__ = [
+    "BundleSVC",
+    "BundleSVR",
     "FeatureRidge",
     "FeatureRidgeClassifier",
     "HistogramBinner",

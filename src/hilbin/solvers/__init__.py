@@ -1,21 +1,40 @@
 """Solvers: pure functions, numbers in, a :class:`Result` with a certificate out."""
 
+from hilbin.solvers._bundle import bundle
 from hilbin.solvers._codes import Codes, drop_unused, rank_values
 from hilbin.solvers._crammer_singer import crammer_singer
 from hilbin.solvers._icd import classification, icd, regression
 from hilbin.solvers._lasso import group_lasso, lasso, lasso_path
+from hilbin.solvers._losses import (
+    EpsilonInsensitive,
+    Hinge,
+    Logistic,
+    SquaredEpsilonInsensitive,
+    SquaredHinge,
+)
 from hilbin.solvers._pca import Components, pca
 from hilbin.solvers._result import Result
 from hilbin.solvers._ridge import RidgePath, ridge, ridge_grid, ridge_path, unproject
+from hilbin.solvers._risk import MatrixRows, Risk
+from hilbin.solvers._risk_bundle import bundle_risk
 from hilbin.solvers._rows import GramRows, TableRows
 
 __all__ = [
     "Codes",
     "Components",
+    "EpsilonInsensitive",
     "GramRows",
+    "Hinge",
+    "Logistic",
+    "MatrixRows",
     "Result",
     "RidgePath",
+    "Risk",
+    "SquaredEpsilonInsensitive",
+    "SquaredHinge",
     "TableRows",
+    "bundle",
+    "bundle_risk",
     "classification",
     "crammer_singer",
     "drop_unused",

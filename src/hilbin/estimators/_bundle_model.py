@@ -1,0 +1,170 @@
+"""Machines on features by cutting planes: what classification and regression share."""
+
+import warnings
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.frozen import FrozenEstimator
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+
+from hilbin.estimators._bundle_risk import EXPANSIONS, Model, StreamedRisk, inner_of
+from hilbin.estimators._parameters import require_choice, require_positive, require_whole
+from hilbin.estimators._passes import Indicators, Numbers, Survey, required_targets
+from hilbin.estimators._progress import CallbackSupportMixin, Watch
+from hilbin.estimators._streamed import StreamedModel, lies_in_memory
+from hilbin.kernels._arrays import Array
+from hilbin.parallel import blas_threads
+from hilbin.solvers import Result, bundle, bundle_risk
+from hilbin.stats import ClassSums
+from hilbin.stream import Chunk, Chunks, as_chunks, fold
+
+ACCEPTED: dict[str, Any] = {"accept_sparse": "csr", "dtype": (np.float64, np.float32)}
+
+
+class Data(NamedTuple):
+    """The rows of a fit: one block in memory, or blocks to be read."""
+
+    blocks: Chunk | Chunks
+    fold: Callable[[Any], Any]
+
+
+class BundleModel(CallbackSupportMixin, StreamedModel):
+    """A linear machine on the features of a map, by the bundle solver."""
+
+    C: float
+    intercept_scaling: float
+    tol: float
+    max_iter: int
+    max_time: float | None
+    expansion: str
+    verbose: bool
+
+    def _check_parameters(self) -> None:
+        self._check_streaming()
+        require_positive("C", self.C)
+        require_positive("intercept_scaling", self.intercept_scaling, or_zero=True)
+        require_positive("tol", self.tol)
+        require_whole("max_iter", self.max_iter, 1)
+        require_choice("expansion", self.expansion, EXPANSIONS)
+        if self.max_time is not None:
+            require_positive("max_time, if not None,", self.max_time)
+
+    def _data(self, X: Any, y: Any, weight: Any, client: Any, *, numbers: bool) -> Data:
+        """``X`` checked, and without a copy if it lies in memory."""
+        if not lies_in_memory(X):
+            chunks = as_chunks(X, y, weight, memory=self.memory)
+            self._check_width(chunks, reset=True)
+            return Data(chunks, lambda of: fold(chunks, of, n_jobs=self.n_jobs, client=client))
+        kinds: dict[str, Any] = {"multi_output": numbers, "y_numeric": numbers, **ACCEPTED}
+        rows, y = validate_data(self, X, y, **kinds)
+        if weight is not None:
+            weight = _check_sample_weight(weight, rows, ensure_non_negative=True)
+            if not weight.any():
+                raise ValueError("sample_weight is 0 for all rows")
+        chunk = Chunk(rows, y, weight, 0, "X")
+        return Data(chunk, lambda of: of(chunk))
+
+    def _prepare(self, data: Data, *, classes: bool) -> ClassSums | None:
+        """Fit the map to a sample of the rows; what classes there are."""
+        ready = self.map is None or isinstance(self.map, FrozenEstimator)
+        seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        sample, counts = None, None
+        if classes or not ready:
+            found = data.fold(Survey(1 if ready else self.map_rows, seed, classes, False))
+            sample, counts = found[0].rows, found[1] if classes else None
+            if not sample.shape[0]:
+                raise ValueError("no row has a weight above 0")
+        feature_map: Any = None if self.map is None else clone(self.map)
+        if not ready:
+            chance = {
+                key: seed
+                for key, value in feature_map.get_params().items()
+                if key.split("__")[-1] == "random_state" and value is None
+            }
+            feature_map.set_params(**chance).fit(sample)
+        self.map_ = feature_map
+        return counts
+
+    def _train(
+        self, data: Data, targets: Numbers | Indicators, loss: Any, fitted: tuple[Any, Any]
+    ) -> None:
+        """Solve for all tasks, and keep the model."""
+        bias = float(self.intercept_scaling) ** 2
+        model = Model(self.map_, self.expansion, targets, loss, float(self.C), bias, self._budget)
+        inner = inner_of(self.map_)
+        watch = Watch(self, *fitted, 1)
+        with watch.problem(0, "all tasks") as proceed, self._threads(data):
+            course: dict[str, Any] = {
+                "tol": self.tol,
+                "max_iter": self.max_iter,
+                "progress": self._told(proceed),
+            }
+            if isinstance(data.blocks, Chunk):
+                result = bundle_risk(model.risk(data.blocks), 1.0, inner=inner, **course)
+            else:
+                first = next(iter(data.blocks))
+                size = model.rows(first.X[:1]).shape[1] + (bias > 0)
+                tasks = targets.targets(required_targets(first)).shape[1]
+                risk = StreamedRisk(model, data.fold, size, tasks)
+                result = bundle(risk, size, 1.0, tasks=tasks, inner=inner, **course)
+        watch.finish()
+        self._keep(result)
+        self._say_how_it_ended(watch)
+
+    def _threads(self, data: Data) -> AbstractContextManager[Any]:
+        in_memory = isinstance(data.blocks, Chunk)
+        return blas_threads(self.n_jobs) if in_memory else nullcontext()
+
+    def _told(self, proceed: Callable[[int, float], bool]) -> Callable[[int, float], bool]:
+        def told(passes: int, gap: float) -> bool:
+            if self.verbose and passes > 0:
+                print(f"[{type(self).__name__}] pass {passes}: gap {gap:.3g} of the objective")
+            return proceed(passes, gap)
+
+        return told
+
+    def _keep(self, result: Result) -> None:
+        """Store the model."""
+        scaling = float(self.intercept_scaling)
+        self.coef_ = np.ascontiguousarray(result.coef[:, :-1]) if scaling else result.coef
+        self.intercept_: Any = scaling * result.coef[:, -1].astype(np.float64)
+        self.objective_: Any = result.objective
+        self.gap_: Any = result.gap
+        self.n_iter_, self.converged_ = result.n_iter, result.converged
+
+    def _say_how_it_ended(self, watch: Watch) -> None:
+        """Pass an interrupt on, or warn, if the model is not the optimum."""
+        if watch.interrupted:
+            raise KeyboardInterrupt
+        if not self.converged_:
+            reason = watch.reason or f"max_iter={self.max_iter} passes did not suffice"
+            gap = np.max(self.gap_ / np.maximum(self.objective_, 1e-300))
+            warnings.warn(
+                f"{type(self).__name__} has not converged: {reason}. The model is usable; its "
+                f"duality gap is {gap:.2g} of the objective.",
+                ConvergenceWarning,
+                stacklevel=5,
+            )
+
+    def _scores(self, X: Any) -> Array:
+        """Scores of rows, block by block."""
+        check_is_fitted(self, "coef_")
+        coef, intercept = np.atleast_2d(self.coef_), np.atleast_1d(self.intercept_)
+        model = Model(self.map_, self.expansion, Numbers(), None, 1.0, 0.0, self._budget)
+        if lies_in_memory(X):  # without the copies that blocks of a CSR matrix are
+            blocks: Any = [
+                Chunk(validate_data(self, X, reset=False, **ACCEPTED), None, None, 0, "X")
+            ]
+        else:
+            blocks = self._open(X, reset=False)
+        parts = [
+            model.rows(part.X).scores(coef) + intercept
+            for chunk in blocks
+            for part in model.strips(chunk, coef.shape[1])
+        ]
+        return np.concatenate(parts) if parts else np.empty((0, len(coef)))
