@@ -42,7 +42,7 @@ class BundleModel(CallbackSupportMixin, StreamedModel):
     max_iter: int
     max_time: float | None
     expansion: str
-    verbose: bool
+    verbose: int
 
     def _check_parameters(self) -> None:
         self._check_streaming()
@@ -97,12 +97,12 @@ class BundleModel(CallbackSupportMixin, StreamedModel):
         bias = float(self.intercept_scaling) ** 2
         model = Model(self.map_, self.expansion, targets, loss, float(self.C), bias, self._budget)
         inner = inner_of(self.map_)
-        watch = Watch(self, *fitted, 1)
+        watch = Watch(self, *fitted, 1, "pass {}: gap {:.3g} of the objective")
         with watch.problem(0, "all tasks") as proceed, self._threads(data):
             course: dict[str, Any] = {
                 "tol": self.tol,
                 "max_iter": self.max_iter,
-                "progress": self._told(proceed),
+                "progress": proceed,
             }
             if isinstance(data.blocks, Chunk):
                 result = bundle_risk(model.risk(data.blocks), 1.0, inner=inner, **course)
@@ -120,14 +120,6 @@ class BundleModel(CallbackSupportMixin, StreamedModel):
         in_memory = isinstance(data.blocks, Chunk)
         return blas_threads(self.n_jobs) if in_memory else nullcontext()
 
-    def _told(self, proceed: Callable[[int, float], bool]) -> Callable[[int, float], bool]:
-        def told(passes: int, gap: float) -> bool:
-            if self.verbose and passes > 0:
-                print(f"[{type(self).__name__}] pass {passes}: gap {gap:.3g} of the objective")
-            return proceed(passes, gap)
-
-        return told
-
     def _keep(self, result: Result) -> None:
         """Store the model."""
         scaling = float(self.intercept_scaling)
@@ -136,6 +128,9 @@ class BundleModel(CallbackSupportMixin, StreamedModel):
         self.objective_: Any = result.objective
         self.gap_: Any = result.gap
         self.n_iter_, self.converged_ = result.n_iter, result.converged
+        if self.verbose:
+            worst = float(np.max(result.gap / np.maximum(result.objective, 1e-300)))
+            print(f"[all tasks] {result.n_iter} passes, gap {worst:.2g} of the objective")
 
     def _say_how_it_ended(self, watch: Watch) -> None:
         """Pass an interrupt on, or warn, if the model is not the optimum."""

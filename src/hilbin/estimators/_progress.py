@@ -37,10 +37,19 @@ class Watch:
         What callbacks are told the estimator is fitted to.
     problems : int
         How many problems are solved, one after the other or side by side.
+    says : str
+        What to print after every sweep, of their number and what the solver measures.
     """
 
-    def __init__(self, estimator: Any, X: Any, y: Any, problems: int):
-        self.estimator = estimator
+    def __init__(
+        self,
+        estimator: Any,
+        X: Any,
+        y: Any,
+        problems: int,
+        says: str = "sweep {}: gradients spread over {:.3g}",
+    ):
+        self.estimator, self.says = estimator, says
         self.reason = ""
         self.interrupted = False
         self._begin = time.monotonic()
@@ -83,7 +92,7 @@ class Watch:
             if part is not None:
                 self._call_back(part)
             if self.estimator.verbose > 1:
-                print(f"[{name}] sweep {sweeps}: gradients spread over {spread:.3g}")
+                print(f"[{name}] {self.says.format(sweeps, spread)}")
             limit = self.estimator.max_time
             if limit is not None and time.monotonic() - self._begin > limit:
                 self.reason = self.reason or f"max_time={limit} seconds are over"

@@ -67,8 +67,8 @@ class BundleSVC(ClassifierMixin, BundleModel):
         scikit-learn's ``working_memory`` by default.
     random_state : int, RandomState or None, default=0
         Draws the sample, and seeds maps that have no ``random_state``.
-    verbose : bool, default=False
-        Whether to tell of every pass.
+    verbose : int, default=0
+        1 says how it ended, 2 tells of every pass.
 
     Attributes
     ----------
@@ -119,7 +119,7 @@ class BundleSVC(ClassifierMixin, BundleModel):
         n_jobs: int | None = None,
         memory: float | None = None,
         random_state: Any = 0,
-        verbose: bool = False,
+        verbose: int = 0,
     ):
         self.map = map
         self.C = C

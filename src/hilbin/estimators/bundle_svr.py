@@ -90,7 +90,7 @@ class BundleSVR(MultiOutputMixin, RegressorMixin, BundleModel):
         n_jobs: int | None = None,
         memory: float | None = None,
         random_state: Any = 0,
-        verbose: bool = False,
+        verbose: int = 0,
     ):
         self.map = map
         self.C = C

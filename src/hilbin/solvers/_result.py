@@ -15,9 +15,9 @@ class Result:
         Weight of every row (and class): the score of ``x`` is ``sum_i coef_i k(x_i, x)``.
     dual : array
         The dual variables, for a warm start.
-    objective : float
+    objective : float, or array with a number for every task
         Value of the primal problem at this solution.
-    gap : float
+    gap : float or array
         How far it can be above the optimum: primal minus dual value, in float64.
     n_iter : int
         Sweeps over the data.
