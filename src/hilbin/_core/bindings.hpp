@@ -27,5 +27,6 @@ void define_maps(nb::module_& m);
 void define_icd(nb::module_& m);
 void define_codes(nb::module_& m);
 void define_vision(nb::module_& m);
+void define_words(nb::module_& m);
 
 }  // namespace hilbin

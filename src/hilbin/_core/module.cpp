@@ -258,4 +258,5 @@ NB_MODULE(HILBIN_MODULE, m) {
   define_icd(m);
   define_codes(m);
   define_vision(m);
+  define_words(m);
 }

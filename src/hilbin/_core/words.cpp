@@ -1,0 +1,210 @@
+// Bindings of product-quantised rows and of rows of node pairs. Every function is single-threaded and releases the GIL;
+// slices of its arrays are how a caller shares the work out.
+#include "bindings.hpp"
+#include "pairs.hpp"
+#include "quantize.hpp"
+#include "words.hpp"
+
+using namespace nb::literals;
+
+namespace hilbin {
+namespace {
+
+template <class T> using Cube = nb::ndarray<T, nb::ndim<3>, nb::c_contig, nb::device::cpu>;
+template <class T> using Rows = nb::ndarray<T, nb::ndim<2>, nb::device::cpu>;
+// Chunks x rows x 32 codes; some of the rows of an array, or all.
+template <class Code> using Chunks = nb::ndarray<Code, nb::ndim<3>, nb::device::cpu>;
+
+template <class Code> void require_chunks(const Chunks<Code>& codes, ptrdiff_t blocks) {
+  require(codes.shape(2) == chunk_blocks && codes.stride(2) == 1 && (codes.shape(1) <= 1 || codes.stride(1) == chunk_blocks),
+          "codes are not rows of 32");
+  require(blocks <= ptrdiff_t(codes.shape(0)) * chunk_blocks, "there are more blocks than codes");
+}
+
+template <class Code> WordCodes<Code> word_codes(const Chunks<const Code>& codes, size_t blocks) {
+  require_chunks(codes, ptrdiff_t(blocks));
+  return {codes.data(), ptrdiff_t(codes.stride(0)), ptrdiff_t(codes.shape(1)), ptrdiff_t(blocks)};
+}
+
+template <class T> void require_width(size_t width) {
+  require(width == 1 || (width % lanes<T> == 0 && width / lanes<T> <= size_t(most_vectors)), "tables are not 1 to 3 vectors wide");
+}
+
+template <class T> WordTables<T> word_tables(const Cube<T>& tables) {
+  require_width<T>(tables.shape(2));
+  return {tables.data(), ptrdiff_t(tables.shape(1)), ptrdiff_t(tables.shape(2))};
+}
+
+template <class T, class Code> void define_look_ups(nb::module_& m) {
+  m.def("word_scores", [](Chunks<const Code> codes, Cube<const T> tables, Matrix<T> out) {
+    nb::gil_scoped_release release;
+    require(out.shape(0) == codes.shape(1) && out.shape(1) == tables.shape(2), "out has the wrong shape");
+    word_scores(word_codes<Code>(codes, tables.shape(0)), word_tables(tables), out.data());
+  }, "codes"_array, "tables"_array, "out"_array);
+
+  m.def("word_sums", [](Chunks<const Code> codes, Matrix<const T> slopes, Cube<T> tables) {
+    nb::gil_scoped_release release;
+    require(slopes.shape(0) == codes.shape(1) && slopes.shape(1) == tables.shape(2), "slopes have the wrong shape");
+    word_sums(word_codes<Code>(codes, tables.shape(0)), slopes.data(), word_tables(tables));
+  }, "codes"_array, "slopes"_array, "tables"_array);
+
+  m.def("decode_words", [](Chunks<const Code> codes, Cube<const T> words, Rows<T> out) {
+    nb::gil_scoped_release release;
+    require(out.shape(0) == codes.shape(1) && out.shape(1) == words.shape(0) * words.shape(2), "out has the wrong shape");
+    require(out.stride(1) == 1, "out is not rows");
+    decode(word_codes<Code>(codes, words.shape(0)), words.data(), ptrdiff_t(words.shape(1)), ptrdiff_t(words.shape(2)),
+           out.data(), ptrdiff_t(out.stride(0)));
+  }, "codes"_array, "words"_array, "out"_array);
+}
+
+template <class T> void define_tables(nb::module_& m) {
+  // Calls use(columns, weights, table) for every block.
+  auto each_block = [](const Cube<const T>& columns, const auto& weights, const auto& tables, auto use) {
+    const ptrdiff_t blocks = columns.shape(0), size = columns.shape(1), words = columns.shape(2), width = tables.shape(2);
+    require_width<T>(tables.shape(2));
+    require(ptrdiff_t(weights.shape(0)) == blocks && ptrdiff_t(weights.shape(1)) == size && ptrdiff_t(weights.shape(2)) == width,
+            "weights have the wrong shape");
+    require(ptrdiff_t(tables.shape(0)) == blocks && ptrdiff_t(tables.shape(1)) == words, "tables have the wrong shape");
+    for (ptrdiff_t b = 0; b < blocks; ++b)
+      use(WordColumns<T>{columns.data() + b * size * words, size, words}, weights.data() + b * size * width,
+          tables.data() + b * words * width, width);
+  };
+
+  m.def("expand_words", [each_block](Cube<const T> columns, Cube<const T> weights, Cube<T> tables) {
+    nb::gil_scoped_release release;
+    each_block(columns, weights, tables, [](const WordColumns<T>& block, const T* w, T* table, ptrdiff_t width) {
+      expand_block(block, w, width, table);
+    });
+  }, "columns"_array, "weights"_array, "tables"_array);
+
+  m.def("reduce_words", [each_block](Cube<const T> columns, Cube<const T> tables, Cube<T> weights) {
+    nb::gil_scoped_release release;
+    each_block(columns, weights, tables, [](const WordColumns<T>& block, T* w, const T* table, ptrdiff_t width) {
+      reduce_block(block, table, width, w);
+    });
+  }, "columns"_array, "tables"_array, "weights"_array);
+
+  define_look_ups<T, uint8_t>(m);
+  define_look_ups<T, uint16_t>(m);
+}
+
+Points points_of(const Rows<const float>& rows, ptrdiff_t size) {
+  require(rows.stride(1) == 1 || rows.shape(1) <= 1, "points are not rows");
+  require(size >= 1, "blocks are empty");
+  return {rows.data(), ptrdiff_t(rows.shape(0)), ptrdiff_t(rows.shape(1)), ptrdiff_t(rows.stride(0)), size};
+}
+
+template <class Code> void define_encode(nb::module_& m) {
+  m.def("encode_words", [](Rows<const float> rows, Cube<const float> words, Chunks<Code> codes) {
+    nb::gil_scoped_release release;
+    const ptrdiff_t count = words.shape(1), size = words.shape(2);
+    const Points points = points_of(rows, size);
+    require(points.blocks() == ptrdiff_t(words.shape(0)), "points and words differ in blocks");
+    require(count >= 1 && count - 1 <= ptrdiff_t(Code(-1)), "codes are too short for so many words");
+    require_chunks(codes, points.blocks());
+    require(codes.shape(1) == rows.shape(0), "codes have the wrong shape");
+    for (ptrdiff_t b = 0; b < points.blocks(); ++b)
+      encode_block(points, b, words.data() + b * count * size, count,
+                   codes.data() + b / chunk_blocks * codes.stride(0) + b % chunk_blocks);
+  }, "rows"_array, "words"_array, "codes"_array);
+}
+
+// words[block, word, g] by k-means of every block from the rows seeds[block, word] on; inertia[block] and
+// variation[block] are the sums of squared distances from the words and from the mean.
+void train_words(Rows<const float> rows, Matrix<const int64_t> seeds, int rounds, double tol, Cube<float> words,
+                 Vector<double> inertia, Vector<double> variation) {
+  nb::gil_scoped_release release;
+  const ptrdiff_t count = words.shape(1), size = words.shape(2);
+  const Points points = points_of(rows, size);
+  const size_t blocks = words.shape(0);
+  require(points.blocks() == ptrdiff_t(blocks), "points and words differ in blocks");
+  require(seeds.shape(0) == blocks && ptrdiff_t(seeds.shape(1)) == count && count >= 1 && count <= points.rows,
+          "seeds have the wrong shape");
+  require(inertia.shape(0) == blocks && variation.shape(0) == blocks, "inertia has the wrong length");
+  for (size_t k = 0; k < seeds.size(); ++k) require_range(0, seeds.data()[k], size_t(points.rows - 1));
+  for (size_t b = 0; b < blocks; ++b) {
+    BlockMeans means(points, ptrdiff_t(b));
+    variation.data()[b] = means.variation;
+    inertia.data()[b] = means.run(seeds.data() + b * size_t(count), count, rounds, tol, words.data() + b * size_t(count * size));
+  }
+}
+
+NodePairs node_pairs(const Vector<const int64_t>& groups, const Vector<const uint16_t>& node, const Matrix<const int16_t>& weights) {
+  require(groups.shape(0) >= 1, "groups are empty");
+  require(weights.shape(0) == node.shape(0) && weights.shape(1) == 2, "weights are not pairs");
+  const ptrdiff_t rows = ptrdiff_t(groups.shape(0)) - 1;
+  require(pair_group * groups.data()[rows] <= int64_t(node.shape(0)), "there are fewer pairs than groups");
+  return {groups.data(), node.data(), weights.data(), rows};
+}
+
+void define_pairs(nb::module_& m) {
+  using Groups = Vector<const int64_t>;
+  using Nodes = Vector<const uint16_t>;
+  using Weights = Matrix<const int16_t>;
+
+  m.def("pair_scores", [](Groups groups, Nodes node, Weights weights, Matrix<const float> table, Matrix<float> out,
+                          ptrdiff_t begin, ptrdiff_t end) {
+    nb::gil_scoped_release release;
+    const NodePairs pairs = node_pairs(groups, node, weights);
+    require_width<float>(table.shape(1));
+    require(ptrdiff_t(out.shape(0)) == pairs.rows && out.shape(1) == table.shape(1), "out has the wrong shape");
+    require_range(begin, end, out.shape(0));
+    pair_scores(pairs, table.data(), table.shape(1), out.data(), begin, end);
+  }, "groups"_array, "node"_array, "weights"_array, "table"_array, "out"_array, "begin"_a, "end"_a);
+
+  m.def("pair_sums", [](Groups groups, Nodes node, Weights weights, Matrix<const float> slopes, Matrix<float> table) {
+    nb::gil_scoped_release release;
+    const NodePairs pairs = node_pairs(groups, node, weights);
+    require_width<float>(table.shape(1));
+    require(ptrdiff_t(slopes.shape(0)) == pairs.rows && slopes.shape(1) == table.shape(1), "slopes have the wrong shape");
+    pair_sums(pairs, slopes.data(), table.shape(1), table.data());
+  }, "groups"_array, "node"_array, "weights"_array, "slopes"_array, "table"_array);
+}
+
+template <class T> void define_take_pairs(nb::module_& m) {
+  using Int32s = Vector<const int32_t>;
+  using Int64s = Vector<const int64_t>;
+
+  // How many groups the rows have between two nodes, then the groups: see take_pairs.
+  m.def("count_pairs", [](Int32s indices, Vector<const T> values, Int64s indptr, Vector<const int64_t> cursor, int64_t end,
+                          Vector<int64_t> groups) {
+    nb::gil_scoped_release release;
+    const ptrdiff_t rows = ptrdiff_t(cursor.shape(0));
+    require(groups.shape(0) == cursor.shape(0) + 1 && indptr.shape(0) == groups.shape(0), "groups have the wrong length");
+    require(values.shape(0) == indices.shape(0) && indptr.data()[rows] <= int64_t(indices.shape(0)), "values have the wrong length");
+    groups.data()[0] = 0;
+    std::vector<int64_t> still(cursor.data(), cursor.data() + rows);
+    take_pairs(indices.data(), values.data(), indptr.data(), rows, 0, end, 1.0, still.data(), groups.data(), nullptr, nullptr);
+  }, "indices"_array, "values"_array, "indptr"_array, "cursor"_array, "end"_a, "groups"_array);
+
+  m.def("take_pairs", [](Int32s indices, Vector<const T> values, Int64s indptr, Vector<int64_t> cursor, int64_t begin,
+                         int64_t end, double per_unit, Vector<int64_t> groups, Vector<uint16_t> node, Matrix<int16_t> weights) {
+    nb::gil_scoped_release release;
+    const ptrdiff_t rows = ptrdiff_t(cursor.shape(0));
+    require(groups.shape(0) == cursor.shape(0) + 1 && indptr.shape(0) == groups.shape(0), "groups have the wrong length");
+    require(values.shape(0) == indices.shape(0) && indptr.data()[rows] <= int64_t(indices.shape(0)), "values have the wrong length");
+    require(pair_group * groups.data()[rows] == int64_t(node.shape(0)) && weights.shape(0) == node.shape(0) && weights.shape(1) == 2,
+            "node has the wrong length");
+    take_pairs(indices.data(), values.data(), indptr.data(), rows, begin, end, per_unit, cursor.data(), groups.data(),
+               node.data(), weights.data());
+  }, "indices"_array, "values"_array, "indptr"_array, "cursor"_array, "begin"_a, "end"_a, "per_unit"_a, "groups"_array,
+     "node"_array, "weights"_array);
+}
+
+}  // namespace
+
+void define_words(nb::module_& m) {
+  m.attr("most_vectors") = most_vectors;
+  m.attr("chunk_blocks") = chunk_blocks;
+  define_tables<float>(m);
+  define_tables<double>(m);
+  define_encode<uint8_t>(m);
+  define_encode<uint16_t>(m);
+  m.def("train_words", &train_words, "rows"_array, "seeds"_array, "rounds"_a, "tol"_a, "words"_array, "inertia"_array,
+        "variation"_array);
+  define_pairs(m);
+  define_take_pairs<float>(m);
+  define_take_pairs<double>(m);
+}
+
+}  // namespace hilbin
