@@ -4,18 +4,22 @@ from hilbin.solvers._codes import Codes, drop_unused, rank_values
 from hilbin.solvers._crammer_singer import crammer_singer
 from hilbin.solvers._icd import classification, icd, regression
 from hilbin.solvers._lasso import group_lasso, lasso, lasso_path
+from hilbin.solvers._node_rows import NodeRows
 from hilbin.solvers._pca import Components, pca
 from hilbin.solvers._result import Result
 from hilbin.solvers._ridge import RidgePath, ridge, ridge_grid, ridge_path, unproject
 from hilbin.solvers._rows import GramRows, TableRows
+from hilbin.solvers._word_rows import WordRows
 
 __all__ = [
     "Codes",
     "Components",
     "GramRows",
+    "NodeRows",
     "Result",
     "RidgePath",
     "TableRows",
+    "WordRows",
     "classification",
     "crammer_singer",
     "drop_unused",
