@@ -17,7 +17,7 @@ ALLOWED = {
     "_core": set(),
     "parallel": set(),
     "kernels": {"_core", "parallel"},
-    "maps": {"_core", "kernels", "parallel"},
+    "maps": {"_core", "files", "kernels", "parallel"},
     "solvers": {"_core", "parallel", "stats"},
     "estimators": {"_core", "kernels", "maps", "parallel", "solvers", "stats", "stream"},
     "plot": {"kernels"},

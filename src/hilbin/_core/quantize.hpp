@@ -1,12 +1,17 @@
 // Product quantisation of rows: k-means of every block of components, and the nearest word of a block as its code.
+//
+// Blocks have few components, so a point is a lane: the points of a tile stand side by side, the words pass by two at a
+// time, and the best word of every point stays in registers. (nearest.hpp, for long points, keeps scores in memory.)
 #pragma once
 #include <cmath>
+#include <limits>
 #include <numeric>
 
-#include "nearest.hpp"
 #include "words.hpp"
 
 namespace hilbin {
+
+constexpr int tile_vectors = 4, tile_points = tile_vectors * lanes<float>;
 
 // Rows of floats, of which blocks of `size` columns are quantised; the last block may have fewer.
 struct Points {
@@ -15,29 +20,16 @@ struct Points {
 
   ptrdiff_t blocks() const { return (columns + size - 1) / size; }
 
-  // The components of a block, relative to `shift`, of some rows; those there are not are 0.
-  void copy(ptrdiff_t block, ptrdiff_t begin, ptrdiff_t end, const float* shift, float* out) const {
-    const ptrdiff_t first = block * size, count = std::min(size, columns - first);
-    for (ptrdiff_t i = begin; i < end; ++i, out += size) {
-      const float* from = numbers + i * row_stride + first;
-      for (ptrdiff_t g = 0; g < count; ++g) out[g] = from[g] - shift[g];
-      std::fill(out + count, out + size, 0.0f);
-    }
+  // The components of a block of all rows, one row after the other; those there are not are 0.
+  std::vector<float> block(ptrdiff_t b) const {
+    std::vector<float> out(size_t(rows * size));
+    const ptrdiff_t first = b * size, count = std::min(size, columns - first);
+    for (ptrdiff_t i = 0; i < rows; ++i) std::copy_n(numbers + i * row_stride + first, count, out.data() + i * size);
+    return out;
   }
 };
 
-// Centres of few dimensions, ready for nearest().
-inline Centres centres_of(const float* words, ptrdiff_t count, ptrdiff_t size) {
-  std::vector<float> half(static_cast<size_t>(count));
-  for (ptrdiff_t w = 0; w < count; ++w) {
-    double squares = 0;
-    for (ptrdiff_t g = 0; g < size; ++g) squares += double(words[w * size + g]) * words[w * size + g];
-    half[size_t(w)] = float(squares / 2);
-  }
-  return Centres(words, half.data(), count, size);
-}
-
-// Mean of `count` rows; in double, so that many rows do not drown the later ones.
+// Mean of rows; in double, so that the many before do not drown the few that come.
 inline std::vector<float> mean_row(const float* rows, ptrdiff_t count, ptrdiff_t size) {
   std::vector<double> sums(static_cast<size_t>(size));
   for (ptrdiff_t i = 0; i < count; ++i)
@@ -47,40 +39,91 @@ inline std::vector<float> mean_row(const float* rows, ptrdiff_t count, ptrdiff_t
   return mean;
 }
 
-// codes of one block of all rows, 32 apart; words[word, g]. Distances are measured from the mean of the words: far
+inline void subtract(const std::vector<float>& shift, std::vector<float>& rows) {
+  for (size_t k = 0; k < rows.size();)
+    for (size_t g = 0; g < shift.size(); ++g, ++k) rows[k] -= shift[g];
+}
+
+// Points of a few components in tiles: component g of point i is tile(i / tile_points)[g * tile_points + i % tile_points].
+class PointTiles {
+ public:
+  PointTiles(const std::vector<float>& points, ptrdiff_t size)
+      : rows(ptrdiff_t(points.size()) / size), size(size), numbers(size_t((rows + tile_points - 1) / tile_points * tile_points * size)) {
+    for (ptrdiff_t i = 0; i < rows; ++i)
+      for (ptrdiff_t g = 0; g < size; ++g)
+        numbers[size_t((i / tile_points * size + g) * tile_points + i % tile_points)] = points[size_t(i * size + g)];
+  }
+
+  // The nearest word c of every point x, the first of several, and the score <x, c> - |c|^2 / 2.
+  void nearest(const float* words, ptrdiff_t count, int32_t* found, float* scores) const {
+    std::vector<float> minus_half(static_cast<size_t>(count));
+    for (ptrdiff_t w = 0; w < count; ++w) {
+      double squares = 0;
+      for (ptrdiff_t g = 0; g < size; ++g) squares += double(words[w * size + g]) * words[w * size + g];
+      minus_half[size_t(w)] = float(-squares / 2);
+    }
+    for (ptrdiff_t first = 0; first < rows; first += tile_points) {
+      Best best;
+      ptrdiff_t w = 0;
+      for (; w + 2 <= count; w += 2) offer<2>(first, words, minus_half.data(), w, best);
+      if (w < count) offer<1>(first, words, minus_half.data(), w, best);
+      for (ptrdiff_t i = first; i < std::min(first + tile_points, rows); ++i) {
+        const ptrdiff_t lane = i - first;
+        found[i] = best.word[lane / lanes<float>][lane % lanes<float>];
+        scores[i] = best.score[lane / lanes<float>][lane % lanes<float>];
+      }
+    }
+  }
+
+ private:
+  ptrdiff_t rows, size;
+  std::vector<float> numbers;
+
+  struct Best {
+    Vec<float> score[tile_vectors];
+    IntVec<float> word[tile_vectors] = {};
+    Best() {
+      for (auto& s : score) s = splat(-std::numeric_limits<float>::infinity());
+    }
+  };
+
+  template <int at_once>
+  HILBIN_INLINE void offer(ptrdiff_t first, const float* words, const float* minus_half, ptrdiff_t w, Best& best) const {
+    Vec<float> sums[at_once][tile_vectors];
+    for (int k = 0; k < at_once; ++k)
+      for (auto& sum : sums[k]) sum = splat(minus_half[w + k]);
+    const float *x = numbers.data() + first * size, *word = words + w * size;
+    for (ptrdiff_t g = 0; g < size; ++g, x += tile_points)
+      for (int v = 0; v < tile_vectors; ++v)
+        for (int k = 0; k < at_once; ++k) sums[k][v] += word[k * size + g] * load(x + v * lanes<float>);
+    for (int k = 0; k < at_once; ++k)
+      for (int v = 0; v < tile_vectors; ++v) {
+        const IntVec<float> better = sums[k][v] > best.score[v];
+        best.score[v] = larger(sums[k][v], best.score[v]);
+        best.word[v] = better ? int32_t(w + k) - IntVec<float>{} : best.word[v];
+      }
+  }
+};
+
+// The codes of one block of all rows, 32 apart; words[word, g]. Distances are measured from the mean of the words: far
 // from the origin they would lose digits.
 template <class Code>
 void encode_block(const Points& points, ptrdiff_t block, const float* words, ptrdiff_t count, Code* codes) {
-  constexpr ptrdiff_t few = 8 * block_rows;
-  const ptrdiff_t size = points.size;
-  const std::vector<float> shift = mean_row(words, count, size);
-  std::vector<float> shifted(words, words + count * size), buffer(size_t(few * size)), scores(few);
-  for (size_t k = 0; k < shifted.size(); ++k) shifted[k] -= shift[k % size_t(size)];
-  const Centres centres = centres_of(shifted.data(), count, size);
-  std::vector<int32_t> found(few);
-  for (ptrdiff_t begin = 0; begin < points.rows; begin += few) {
-    const ptrdiff_t end = std::min(begin + few, points.rows);
-    points.copy(block, begin, end, shift.data(), buffer.data());
-    nearest(buffer.data(), end - begin, centres, 1, found.data(), scores.data());
-    for (ptrdiff_t i = begin; i < end; ++i) codes[i * chunk_blocks] = Code(found[size_t(i - begin)]);
-  }
+  const std::vector<float> shift = mean_row(words, count, points.size);
+  std::vector<float> shifted(words, words + count * points.size), numbers = points.block(block);
+  subtract(shift, shifted);
+  subtract(shift, numbers);
+  std::vector<int32_t> found(static_cast<size_t>(points.rows));
+  std::vector<float> scores(found.size());
+  PointTiles(numbers, points.size).nearest(shifted.data(), count, found.data(), scores.data());
+  for (ptrdiff_t i = 0; i < points.rows; ++i) codes[i * chunk_blocks] = Code(found[size_t(i)]);
 }
 
 // Lloyd's algorithm on the points of one block.
 class BlockMeans {
  public:
   BlockMeans(const Points& points, ptrdiff_t block)
-      : rows(points.rows), size(points.size), numbers(size_t(rows * size)), squares(size_t(rows)), scores(size_t(rows)),
-        labels(size_t(rows)) {
-    const std::vector<float> origin(static_cast<size_t>(size));
-    points.copy(block, 0, rows, origin.data(), numbers.data());
-    shift = mean_row(numbers.data(), rows, size);
-    for (size_t k = 0; k < numbers.size(); ++k) numbers[k] -= shift[k % size_t(size)];
-    for (ptrdiff_t i = 0; i < rows; ++i) {
-      for (ptrdiff_t g = 0; g < size; ++g) squares[size_t(i)] += at(i)[g] * at(i)[g];
-      variation += squares[size_t(i)];
-    }
-  }
+      : BlockMeans(points.block(block), points.rows, points.size) {}
 
   // Words from the rows `seeds` on, until a round makes the sum of squared distances smaller by less than `tol` of
   // it. Returns that sum.
@@ -101,14 +144,25 @@ class BlockMeans {
 
  private:
   ptrdiff_t rows, size;
-  std::vector<float> numbers, squares, scores, shift;
+  std::vector<float> shift, numbers;
+  PointTiles tiles;
+  std::vector<float> squares, scores;
   std::vector<int32_t> labels;
+
+  BlockMeans(std::vector<float> given, ptrdiff_t rows, ptrdiff_t size)
+      : rows(rows), size(size), shift(mean_row(given.data(), rows, size)), numbers((subtract(shift, given), std::move(given))),
+        tiles(numbers, size), squares(size_t(rows)), scores(size_t(rows)), labels(size_t(rows)) {
+    for (ptrdiff_t i = 0; i < rows; ++i) {
+      for (ptrdiff_t g = 0; g < size; ++g) squares[size_t(i)] += at(i)[g] * at(i)[g];
+      variation += squares[size_t(i)];
+    }
+  }
 
   const float* at(ptrdiff_t i) const { return numbers.data() + i * size; }
   double distance(ptrdiff_t i) const { return std::max(0.0f, squares[size_t(i)] - 2 * scores[size_t(i)]); }
 
   double assign(const float* words, ptrdiff_t count) {
-    nearest(numbers.data(), rows, centres_of(words, count, size), 1, labels.data(), scores.data());
+    tiles.nearest(words, count, labels.data(), scores.data());
     double sum = 0;
     for (ptrdiff_t i = 0; i < rows; ++i) sum += distance(i);
     return sum;
@@ -123,8 +177,7 @@ class BlockMeans {
       ++points[size_t(w)];
       for (ptrdiff_t g = 0; g < size; ++g) sums[size_t(w * size + g)] += at(i)[g];
     }
-    const ptrdiff_t empty = std::count(points.begin(), points.end(), 0);
-    const std::vector<ptrdiff_t> far = farthest(empty);
+    const std::vector<ptrdiff_t> far = farthest(std::count(points.begin(), points.end(), 0));
     for (ptrdiff_t w = 0, next = 0; w < count; ++w) {
       if (points[size_t(w)] > 0)
         for (ptrdiff_t g = 0; g < size; ++g) words[w * size + g] = float(sums[size_t(w * size + g)] / double(points[size_t(w)]));

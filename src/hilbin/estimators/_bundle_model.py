@@ -3,26 +3,42 @@
 import warnings
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.frozen import FrozenEstimator
-from sklearn.utils import check_random_state
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils import check_consistent_length, check_random_state
+from sklearn.utils.validation import (
+    _check_sample_weight,
+    _check_y,
+    check_is_fitted,
+    validate_data,
+)
 
-from hilbin.estimators._bundle_risk import EXPANSIONS, Model, StreamedRisk, inner_of
+from hilbin.estimators._bundle_risk import (
+    EXPANSIONS,
+    Model,
+    StreamedRisk,
+    inner_of,
+    last_step,
+    uncoded,
+)
 from hilbin.estimators._parameters import require_choice, require_positive, require_whole
-from hilbin.estimators._passes import Indicators, Numbers, Survey, required_targets
+from hilbin.estimators._passes import Indicators, Numbers, Survey, labels_in, required_targets
 from hilbin.estimators._progress import CallbackSupportMixin, Watch
 from hilbin.estimators._streamed import StreamedModel, lies_in_memory
 from hilbin.kernels._arrays import Array
+from hilbin.maps import Codes, ProductQuantizer
+from hilbin.maps.codes import require_same_words
 from hilbin.parallel import blas_threads
 from hilbin.solvers import Result, bundle, bundle_risk
 from hilbin.stats import ClassSums
 from hilbin.stream import Chunk, Chunks, as_chunks, fold
 
+EXACT_TOL = 1e-4  # below it, features are not rounded to compact kinds
 ACCEPTED: dict[str, Any] = {"accept_sparse": "csr", "dtype": (np.float64, np.float32)}
 
 
@@ -31,6 +47,11 @@ class Data(NamedTuple):
 
     blocks: Chunk | Chunks
     fold: Callable[[Any], Any]
+
+
+def class_counts(chunk: Chunk) -> ClassSums:
+    """How much of every class there is."""
+    return labels_in(required_targets(chunk), chunk.weight, False)
 
 
 class BundleModel(CallbackSupportMixin, StreamedModel):
@@ -60,8 +81,11 @@ class BundleModel(CallbackSupportMixin, StreamedModel):
             chunks = as_chunks(X, y, weight, memory=self.memory)
             self._check_width(chunks, reset=True)
             return Data(chunks, lambda of: fold(chunks, of, n_jobs=self.n_jobs, client=client))
-        kinds: dict[str, Any] = {"multi_output": numbers, "y_numeric": numbers, **ACCEPTED}
-        rows, y = validate_data(self, X, y, **kinds)
+        kinds: dict[str, Any] = {"multi_output": numbers, "y_numeric": numbers}
+        if isinstance(X, Codes):
+            rows, y = X, self._targets_of_codes(X, y, **kinds)
+        else:
+            rows, y = validate_data(self, X, y, **kinds, **ACCEPTED)
         if weight is not None:
             weight = _check_sample_weight(weight, rows, ensure_non_negative=True)
             if not weight.any():
@@ -69,12 +93,38 @@ class BundleModel(CallbackSupportMixin, StreamedModel):
         chunk = Chunk(rows, y, weight, 0, "X")
         return Data(chunk, lambda of: of(chunk))
 
+    def _targets_of_codes(self, codes: Codes, y: Any, **kinds: Any) -> Array:
+        if self.map is not None:
+            raise ValueError("X is coded already: give map=None, or rows that are not coded")
+        if y is None:
+            raise ValueError(f"This {type(self).__name__} requires y to be passed")
+        y = _check_y(y, estimator=self, **kinds)
+        check_consistent_length(codes, y)
+        self.n_features_in_ = codes.n_features
+        return y
+
+    def _encoded(self, chunks: Chunks) -> Data:
+        """The codes of all blocks, which are small enough to be kept in memory."""
+        codes, labels, weights, weighted = [], [], [], False
+        for chunk in chunks:
+            y = required_targets(chunk)
+            codes.append(self.map_.transform(chunk.X))
+            labels.append(y)
+            weights.append(np.ones(len(y)) if chunk.weight is None else chunk.weight)
+            weighted |= chunk.weight is not None
+        weight = np.concatenate(weights) if weighted else None
+        whole = Chunk(codes[0].append(*codes[1:]), np.concatenate(labels), weight, 0, "X")
+        return Data(whole, lambda of: of(whole))
+
     def _prepare(self, data: Data, *, classes: bool) -> ClassSums | None:
         """Fit the map to a sample of the rows; what classes there are."""
         ready = self.map is None or isinstance(self.map, FrozenEstimator)
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         sample, counts = None, None
-        if classes or not ready:
+        coded = isinstance(data.blocks, Chunk) and isinstance(data.blocks.X, Codes)
+        if coded:
+            counts = data.fold(class_counts) if classes else None
+        elif classes or not ready:
             found = data.fold(Survey(1 if ready else self.map_rows, seed, classes, False))
             sample, counts = found[0].rows, found[1] if classes else None
             if not sample.shape[0]:
@@ -88,6 +138,7 @@ class BundleModel(CallbackSupportMixin, StreamedModel):
             }
             feature_map.set_params(**chance).fit(sample)
         self.map_ = feature_map
+        self._fingerprint = data.fold(lambda chunk: chunk.X.fingerprint) if coded else None
         return counts
 
     def _train(
@@ -95,8 +146,10 @@ class BundleModel(CallbackSupportMixin, StreamedModel):
     ) -> None:
         """Solve for all tasks, and keep the model."""
         bias = float(self.intercept_scaling) ** 2
-        model = Model(self.map_, self.expansion, targets, loss, float(self.C), bias, self._budget)
+        model = self._model(targets, loss, float(self.C), bias)
         inner = inner_of(self.map_)
+        if isinstance(data.blocks, Chunks) and isinstance(last_step(self.map_), ProductQuantizer):
+            data = self._encoded(data.blocks)
         watch = Watch(self, *fitted, 1, "pass {}: gap {:.3g} of the objective")
         with watch.problem(0, "all tasks") as proceed, self._threads(data):
             course: dict[str, Any] = {
@@ -115,6 +168,13 @@ class BundleModel(CallbackSupportMixin, StreamedModel):
         watch.finish()
         self._keep(result)
         self._say_how_it_ended(watch)
+
+    def _model(self, targets: Any, loss: Any, C: float, bias: float) -> Model:
+        exact = self.tol < EXACT_TOL
+        threads = self.n_jobs
+        return Model(
+            self.map_, self.expansion, targets, loss, C, bias, self._budget, exact, threads
+        )
 
     def _threads(self, data: Data) -> AbstractContextManager[Any]:
         in_memory = isinstance(data.blocks, Chunk)
@@ -150,7 +210,11 @@ class BundleModel(CallbackSupportMixin, StreamedModel):
         """Scores of rows, block by block."""
         check_is_fitted(self, "coef_")
         coef, intercept = np.atleast_2d(self.coef_), np.atleast_1d(self.intercept_)
-        model = Model(self.map_, self.expansion, Numbers(), None, 1.0, 0.0, self._budget)
+        model = self._model(Numbers(), None, 1.0, 0.0)
+        if isinstance(X, Codes):
+            self._require_own_codes(X)
+            return model.rows(X).scores(coef) + intercept
+        model = replace(model, feature_map=uncoded(self.map_))
         if lies_in_memory(X):  # without the copies that blocks of a CSR matrix are
             blocks: Any = [
                 Chunk(validate_data(self, X, reset=False, **ACCEPTED), None, None, 0, "X")
@@ -163,3 +227,17 @@ class BundleModel(CallbackSupportMixin, StreamedModel):
             for part in model.strips(chunk, coef.shape[1])
         ]
         return np.concatenate(parts) if parts else np.empty((0, len(coef)))
+
+    def _require_own_codes(self, codes: Codes) -> None:
+        """Refuse codes that do not mean what the model learnt."""
+        last = last_step(self.map_)
+        own = last.fingerprint_ if isinstance(last, ProductQuantizer) else self._fingerprint
+        if own is not None:
+            require_same_words(own, codes)
+        elif self.map_ is not None:
+            raise ValueError("X is coded, but the model was trained on the features of its map")
+        elif codes.n_features != self.n_features_in_:
+            raise ValueError(
+                f"X has {codes.n_features} features, but {type(self).__name__} is expecting "
+                f"{self.n_features_in_} features as input"
+            )

@@ -2,15 +2,17 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import singledispatch
 from typing import Any
 
 import numpy as np
-from sklearn.pipeline import Pipeline
+import scipy.sparse as sp
+from sklearn.frozen import FrozenEstimator
+from sklearn.pipeline import Pipeline, make_pipeline
 
 from hilbin.estimators._passes import Indicators, Numbers, dense, required_targets
-from hilbin.kernels._arrays import Array, Matrix
-from hilbin.solvers import MatrixRows, Risk
+from hilbin.kernels._arrays import Array
+from hilbin.maps import Codes, ProductQuantizer, SparseMap
+from hilbin.solvers import MatrixRows, NodeRows, Risk, WordRows
 from hilbin.solvers._risk import beyond
 from hilbin.stats import Totals
 from hilbin.stream import Chunk
@@ -18,15 +20,31 @@ from hilbin.stream import Chunk
 EXPANSIONS = ("delayed", "immediate")
 
 
-@singledispatch
-def rows_of(Z: Any, expansion: str) -> Any:
-    """Features as rows of a :class:`Risk`: other kinds of features are registered here."""
-    return MatrixRows(Z)
+def thawed(feature_map: Any) -> Any:
+    """A frozen map itself."""
+    return feature_map.estimator if isinstance(feature_map, FrozenEstimator) else feature_map
+
+
+def last_step(feature_map: Any) -> Any:
+    """The map itself, or the last of a pipeline."""
+    whole = thawed(feature_map)
+    return thawed(whole[-1]) if isinstance(whole, Pipeline) else whole
+
+
+def uncoded(feature_map: Any) -> Any:
+    """The map without its quantiser: weights are those of the words' space, where all rows lie."""
+    whole, last = thawed(feature_map), last_step(feature_map)
+    if not isinstance(last, ProductQuantizer):
+        return feature_map
+    before = whole[:-1] if isinstance(whole, Pipeline) and len(whole) > 1 else None
+    if last.metric is None:
+        return before
+    return last.map_ if before is None else make_pipeline(before, last.map_)
 
 
 def inner_of(feature_map: Any) -> Any:
     """The inner product of a map's features; None is the ordinary one."""
-    last = feature_map[-1] if isinstance(feature_map, Pipeline) else feature_map
+    last = last_step(feature_map)
     return None if getattr(last, "orthonormal", False) else getattr(last, "inner_", None)
 
 
@@ -41,11 +59,21 @@ class Model:
     C: float
     bias: float
     budget: float
+    exact: bool = False
+    n_jobs: int | None = None
 
-    def rows(self, X: Matrix) -> Any:
-        """Features of rows."""
-        Z = X if self.feature_map is None else self.feature_map.transform(X)
-        return rows_of(Z, self.expansion)
+    def rows(self, X: Any) -> Any:
+        """Features of rows, as a risk sees them: the compact kinds unless ``exact``."""
+        coded = self.feature_map is None or isinstance(X, Codes)
+        Z = X if coded else self.feature_map.transform(X)
+        if isinstance(Z, Codes):
+            dtype = np.float64 if self.exact else np.float32
+            options: dict[str, Any] = {"expansion": self.expansion, "n_jobs": self.n_jobs}
+            return WordRows(Z.chunks, Z.words, Z.n_features, dtype=dtype, **options)
+        last = last_step(self.feature_map)
+        if isinstance(last, SparseMap) and sp.issparse(Z) and not self.exact:
+            return NodeRows(Z, n_jobs=self.n_jobs)
+        return MatrixRows(Z)
 
     def risk(self, chunk: Chunk) -> Risk:
         """Of all rows of a block."""

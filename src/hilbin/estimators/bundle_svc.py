@@ -38,7 +38,9 @@ class BundleSVC(ClassifierMixin, BundleModel):
         A map of :mod:`hilbin.maps`, or any transformer; none learns on the columns themselves. It
         is cloned and fitted to a sample of the rows. One in
         :class:`sklearn.frozen.FrozenEstimator` is used as it is. Sparse maps (``SparseMap``,
-        ``SparseProjectionMap``) train with their own inner product, and need not be orthonormal.
+        ``SparseProjectionMap``) train with their own inner product, and need not be orthonormal;
+        a :class:`~hilbin.maps.ProductQuantizer` trains on codes, also of data that do not lie in
+        memory. Rows to predict are then scored as they are, unless they are codes.
     C : float, default=1.0
         Weight of the loss.
     loss : {"hinge", "squared_hinge", "logistic"}, default="hinge"
@@ -142,9 +144,9 @@ class BundleSVC(ClassifierMixin, BundleModel):
 
         Parameters
         ----------
-        X : array-like, sparse, or anything that :func:`hilbin.stream.as_chunks` takes
-            Rows. Features of rows in memory are kept in memory; others are computed again in every
-            pass.
+        X : array-like, sparse, Codes, or anything that :func:`hilbin.stream.as_chunks` takes
+            Rows. Features of rows in memory are kept in memory, and so are codes; others are
+            computed again in every pass.
         y : array-like of shape (n_samples,)
             Labels, unless the blocks of ``X`` bring them along.
         sample_weight : array-like of shape (n_samples,), optional
@@ -180,7 +182,7 @@ class BundleSVC(ClassifierMixin, BundleModel):
 
         Parameters
         ----------
-        X : array-like, sparse, or anything that :func:`hilbin.stream.as_chunks` takes
+        X : array-like, sparse, Codes, or anything that :func:`hilbin.stream.as_chunks` takes
             Rows.
 
         Returns
@@ -196,7 +198,7 @@ class BundleSVC(ClassifierMixin, BundleModel):
 
         Parameters
         ----------
-        X : array-like, sparse, or anything that :func:`hilbin.stream.as_chunks` takes
+        X : array-like, sparse, Codes, or anything that :func:`hilbin.stream.as_chunks` takes
             Rows.
 
         Returns

@@ -113,9 +113,9 @@ class BundleSVR(MultiOutputMixin, RegressorMixin, BundleModel):
 
         Parameters
         ----------
-        X : array-like, sparse, or anything that :func:`hilbin.stream.as_chunks` takes
-            Rows. Features of rows in memory are kept in memory; others are computed again in every
-            pass.
+        X : array-like, sparse, Codes, or anything that :func:`hilbin.stream.as_chunks` takes
+            Rows. Features of rows in memory are kept in memory, and so are codes; others are
+            computed again in every pass.
         y : array-like of shape (n_samples,) or (n_samples, n_targets)
             Targets, unless the blocks of ``X`` bring them along.
         sample_weight : array-like of shape (n_samples,), optional
@@ -139,7 +139,7 @@ class BundleSVR(MultiOutputMixin, RegressorMixin, BundleModel):
 
         Parameters
         ----------
-        X : array-like, sparse, or anything that :func:`hilbin.stream.as_chunks` takes
+        X : array-like, sparse, Codes, or anything that :func:`hilbin.stream.as_chunks` takes
             Rows.
 
         Returns

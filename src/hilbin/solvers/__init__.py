@@ -12,12 +12,14 @@ from hilbin.solvers._losses import (
     SquaredEpsilonInsensitive,
     SquaredHinge,
 )
+from hilbin.solvers._node_rows import NodeRows
 from hilbin.solvers._pca import Components, pca
 from hilbin.solvers._result import Result
 from hilbin.solvers._ridge import RidgePath, ridge, ridge_grid, ridge_path, unproject
 from hilbin.solvers._risk import MatrixRows, Risk
 from hilbin.solvers._risk_bundle import bundle_risk
 from hilbin.solvers._rows import GramRows, TableRows
+from hilbin.solvers._word_rows import WordRows
 
 __all__ = [
     "Codes",
@@ -27,12 +29,14 @@ __all__ = [
     "Hinge",
     "Logistic",
     "MatrixRows",
+    "NodeRows",
     "Result",
     "RidgePath",
     "Risk",
     "SquaredEpsilonInsensitive",
     "SquaredHinge",
     "TableRows",
+    "WordRows",
     "bundle",
     "bundle_risk",
     "classification",
