@@ -135,6 +135,17 @@ def test_more_freedom_than_rows_is_never_chosen():
     assert path.best_alpha == 10.0
 
 
+def test_equal_rows_do_not_pass_for_a_good_fit():
+    rng = np.random.default_rng(0)
+    Z = rng.normal(size=(60, 100))
+    Z[1] = Z[0]  # so that the freedom stays below the number of rows
+    t = Z[:, 0] + rng.normal(size=60)
+    t[1] = t[0]
+    path = ridge_path(Moments.of(Z, t), np.logspace(-10, 3, 14))
+    assert path.gcv[0, 0] < path.gcv.sum(axis=1)[path.alphas == path.best_alpha][0]
+    assert path.best_alpha >= 1
+
+
 def test_the_grid_follows_the_scale():
     Z, _, _ = data()
     np.testing.assert_allclose(

@@ -15,7 +15,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from hilbin.kernels import AdditiveKernel, Chi2
-from hilbin.kernels._arrays import Array, Function
+from hilbin.kernels._arrays import Array, Function, Matrix
 from hilbin.maps import _methods, _series
 from hilbin.maps._base import KernelMap, MapError, measured, require_count
 from hilbin.maps._cells import Cubics, make_cells
@@ -150,8 +150,12 @@ class AdditiveMap(KernelMap):
             Of shape ``(n, d * n_components_)``.
         """
         check_is_fitted(self)
+        return self._features(self._rows(X))
+
+    def _features(self, rows: Matrix) -> Any:
+        """Of rows that have been checked."""
         keeps_zero = bool(self.kernel.weight(np.zeros(1))[0] == 0)
-        return expand(self._rows(X), self._expansion, keeps_zero, self.n_jobs)
+        return expand(rows, self._expansion, keeps_zero, self.n_jobs)
 
     def get_feature_names_out(self, input_features: object = None) -> Array:
         """``<name>_0, <name>_1, ...`` for every feature that came in."""

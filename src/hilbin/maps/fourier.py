@@ -247,7 +247,7 @@ class FourierMap(ClassNamePrefixFeaturesOutMixin, KernelMap):
         """What the frequencies are multiplied with, and the stretch of the products of each row."""
         if self.map_ is None:
             return rows, None
-        mapped = self.map_.transform(rows)
+        mapped = getattr(self.map_, "_features", self.map_.transform)(rows)
         if sp.issparse(mapped):
             mapped = mapped.tocsr().astype(rows.dtype, copy=False)
             norms = row_sums(mapped, np.square)

@@ -38,6 +38,7 @@ from hilbin.solvers._result import Result
 from hilbin.stats import Moments
 
 FEW_ROWS = 1024  # of a pass over rows
+MOST_FREEDOM = 0.95  # of the rows: beyond, a few equal rows decide what cross-validation says
 
 
 def ridge(moments: Moments, alpha: float) -> Result:
@@ -158,8 +159,15 @@ class RidgePath:
 
     @property
     def best_alpha(self) -> float:
-        """The penalty of least cross-validation error, summed over the targets."""
-        return float(self.alphas[np.argmin(self.gcv.sum(axis=1))])
+        """The penalty of least cross-validation error, summed over the targets.
+
+        A fit that is nearly free to follow every row has an error of 0 / 0, and does not count.
+        """
+        errors = self.gcv.sum(axis=1)
+        free = self.freedom > MOST_FREEDOM * self.moments.n
+        if not free.all():
+            errors = np.where(free, np.inf, errors)
+        return float(self.alphas[np.argmin(errors)])
 
     def at(self, alpha: float) -> Result:
         """The solution for one penalty, on the path or not."""
