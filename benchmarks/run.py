@@ -11,7 +11,8 @@ import render
 SCRIPTS = (
     *("gram", "gcs", "maps", "maps_random", "maps_speed"),
     *("icd_accuracy", "icd_speed", "icd_scaling"),
-    *("images", "images_speed", "images_tables", "stream", "install"),
+    *("images", "images_speed", "images_tables", "stream", "stream_accuracy", "scale"),
+    *("pq", "pq_accuracy", "install"),
 )
 
 
