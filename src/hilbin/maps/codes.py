@@ -171,7 +171,7 @@ class Codes:
         codes : Codes
         """
         try:
-            with np.load(path, allow_pickle=False) as file:
+            with open(path, "rb") as stream, np.load(stream, allow_pickle=False) as file:
                 parts = {name: file[name] for name in FILE_PARTS}
             if parts.pop("format") != FORMAT:
                 raise ValueError("it has another format")

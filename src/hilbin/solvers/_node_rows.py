@@ -19,7 +19,7 @@ from hilbin.parallel import ranges, run, stream
 from hilbin.solvers._codes import Array
 from hilbin.solvers._tasks import side_by_side, side_by_side_slopes, whole_vectors
 
-SLAB = 2048  # nodes
+SLAB = 2560  # nodes
 ROWS_PER_TASK = 4096
 UNITS = 32767
 
