@@ -229,6 +229,7 @@ def test_values_that_are_not_finite(value):
         ({"block_size": 2.5, "n_words": 3}, ValueError, "block_size must be a whole number"),
         ({"bits": 0}, ValueError, "bits"),
         ({"bits": 3.0}, ValueError, "at most 16"),
+        ({"bits": None}, ValueError, "bits"),
         ({"n_words": 0}, ValueError, "n_words must be a whole number"),
         ({"n_words": 1 << 17}, ValueError, "n_words must be at most 65536"),
         ({"max_samples": 0}, ValueError, "max_samples"),

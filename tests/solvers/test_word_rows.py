@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from hilbin.kernels import Chi2, Intersection
 from hilbin.maps import ProductQuantizer, SparseMap
-from hilbin.solvers import NodeRows, WordRows, _node_rows, _word_rows
-from hilbin.solvers._tasks import side_by_side, side_by_side_slopes, whole_vectors
+from hilbin.solvers import NodeRows, WordRows, WordTables, _node_rows, _word_rows, _word_tables
+from hilbin.solvers._tasks import side_by_side, whole_vectors
 
 TASKS = [1, 2, 3, 8, 9, 24, 25, 50]
 
@@ -69,10 +69,11 @@ def test_slopes_that_are_mostly_zero(share, tasks):
 
 
 def test_many_rows_chunks_and_threads(monkeypatch):
-    monkeypatch.setattr(_word_rows, "ROWS_OF_VECTORS", 16)
     monkeypatch.setattr(_word_rows, "DECODED_ROWS", 16)
     monkeypatch.setattr(_word_rows, "CHUNKS_PER_TASK", 2)
-    monkeypatch.setattr(_word_rows, "TABLE_BYTES", 1)
+    monkeypatch.setattr(_word_tables, "ROWS_OF_VECTORS", 16)
+    monkeypatch.setattr(_word_tables, "CHUNKS_PER_TASK", 2)
+    monkeypatch.setattr(_word_tables, "TABLE_BYTES", 1)
     chunks, book, X = made(70, 230, 9, 3)
     for expansion in ("delayed", "immediate"):
         one, two = (WordRows(chunks, book, expansion=expansion, n_jobs=jobs) for jobs in (1, 2))
@@ -81,6 +82,16 @@ def test_many_rows_chunks_and_threads(monkeypatch):
         V = np.random.default_rng(1).normal(size=(5, X.shape[1]))
         np.testing.assert_array_equal(one.scores(V), two.scores(V))
         np.testing.assert_array_equal(one.gradient(X[:, :5]), two.gradient(X[:, :5]))
+
+
+@pytest.mark.parametrize("tasks", TASKS)
+def test_tables_made_once(tasks):
+    chunks, book, X = made(90, 70, 40, 5, short=3)
+    V = np.random.default_rng(1).normal(size=(tasks, X.shape[1]))
+    tables = WordTables(book, V, np.float64)
+    np.testing.assert_allclose(tables.scores(chunks, n_jobs=2), X @ V.T, atol=1e-11)
+    np.testing.assert_allclose(tables.scores(chunks[:, 5:6]), X[5:6] @ V.T, atol=1e-11)
+    assert WordTables(book, V).scores(chunks).dtype == np.float32
 
 
 def test_some_of_the_rows_of_codes():
@@ -183,11 +194,6 @@ def test_tasks_side_by_side():
     assert together[0][0] == 0
     assert together[-1][1] == 100
     assert len(together) < 100
-    S = np.zeros((50, 10))
-    S[:, 3] = 1
-    assert len(side_by_side_slopes(S, np.float32, 0.0)) == 10
-    assert len(side_by_side_slopes(np.ones((50, 10)), np.float32, 0.0)) < 10
-    assert len(side_by_side_slopes(S, np.float32, 1e9)) < 10
     padded = whole_vectors(np.ones((2, 3, 5)), np.float32)
     assert padded.dtype == np.float32
     assert padded.shape[2] % 4 == 0

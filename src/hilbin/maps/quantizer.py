@@ -247,12 +247,12 @@ class ProductQuantizer(TransformerMixin, BaseEstimator):
         if self.n_words is not None:
             count = require_count("n_words", self.n_words)
         else:
-            if not 0 < self.bits * self.block_size <= 16:
+            if self.bits is None or not 0 < self.bits * self.block_size <= 16:
                 raise ValueError(
                     f"bits * block_size must be above 0 and at most 16, got bits={self.bits!r} "
                     f"and block_size={self.block_size!r}"
                 )
-            count = max(2, round(2 ** (self.bits * self.block_size)))
+            count = max(2, round(2 ** float(self.bits * self.block_size)))
         if count > MOST_WORDS:
             raise ValueError(f"n_words must be at most {MOST_WORDS}, got {count}")
         return count
@@ -283,7 +283,7 @@ class ProductQuantizer(TransformerMixin, BaseEstimator):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
-        tags.input_tags.positive_only = self.metric is not None and self.metric.nonnegative
+        tags.input_tags.positive_only = getattr(self.metric, "nonnegative", False)
         tags.transformer_tags.preserves_dtype = ["float32"]
         return tags
 

@@ -10,6 +10,7 @@ from hilbin.solvers._result import Result
 from hilbin.solvers._ridge import RidgePath, ridge, ridge_grid, ridge_path, unproject
 from hilbin.solvers._rows import GramRows, TableRows
 from hilbin.solvers._word_rows import WordRows
+from hilbin.solvers._word_tables import WordTables
 
 __all__ = [
     "Codes",
@@ -20,6 +21,7 @@ __all__ = [
     "RidgePath",
     "TableRows",
     "WordRows",
+    "WordTables",
     "classification",
     "crammer_singer",
     "drop_unused",
