@@ -63,8 +63,8 @@ TEXT = (
     "components, default penalty), or of AdditiveChi2Sampler and RBFSampler (1250 features of the "
     "same kernel, 500 components, penalty 0.1). Scales and penalties of hilbin and of Nystroem "
     "were chosen on 10000 of the training rows; those of IncrementalPCA were not tuned. A claim "
-    "holds if a hilbin model is both more accurate and faster; the figure is how many times as fast the fastest is that is more "
-    "accurate, and 0 if there is none."
+    "holds if a hilbin model is both more accurate and faster; the figure is how many times as "
+    "fast the fastest is that is more accurate, and 0 if there is none."
 )
 
 Table = dict[str, dict[str, Any]]

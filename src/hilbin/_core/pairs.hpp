@@ -4,13 +4,14 @@
 // of a row are filled up to whole groups of 4 by pairs of weight 0. Tables have a row for every node, one number or
 // whole vectors of tasks wide.
 #pragma once
+#include <cmath>
 #include <cstring>
 
 #include "words.hpp"
 
 namespace hilbin {
 
-constexpr int pair_group = 4;
+constexpr int pair_group = 4, pairs_at_once = lanes<float> / 2;
 
 struct NodePairs {
   const int64_t* groups;  // row i has the groups [groups[i], groups[i + 1])
@@ -20,13 +21,6 @@ struct NodePairs {
 };
 
 typedef float Two __attribute__((vector_size(8)));
-
-inline Two load_two(const float* p) {
-  Two v;
-  std::memcpy(&v, p, sizeof v);
-  return v;
-}
-inline void store_two(float* p, Two v) { std::memcpy(p, &v, sizeof v); }
 
 // As many weights as a vector has floats, as floats.
 inline Vec<float> load_weights(const int16_t* p) {
@@ -41,18 +35,40 @@ HILBIN_INLINE void group_weights(const int16_t* weights, float* out) {
   for (int k = 0; k < 2 * pair_group; k += lanes<float>) store(out + k, load_weights(weights + k));
 }
 
-// The numbers of two nodes and of those after them, side by side in a vector, for as many pairs as it holds.
+// The numbers of nodes and of those after them, side by side: as many pairs as a vector holds.
 HILBIN_INLINE Vec<float> load_pairs(const float* table, const uint16_t* node) {
 #if defined(__AVX2__)
   auto two = [&](int k) {
-    const __m128d low = _mm_load_sd(reinterpret_cast<const double*>(table + node[k]));
-    return _mm_castpd_ps(_mm_loadh_pd(low, reinterpret_cast<const double*>(table + node[k + 1])));
+    double low;
+    std::memcpy(&low, table + node[k], sizeof low);
+    return _mm_loadh_pi(_mm_castpd_ps(_mm_set_sd(low)), reinterpret_cast<const __m64*>(table + node[k + 1]));
   };
   return _mm256_insertf128_ps(_mm256_castps128_ps256(two(0)), two(2), 1);
 #else
-  const Two a = load_two(table + node[0]), b = load_two(table + node[1]);
+  const float *a = table + node[0], *b = table + node[1];
   return Vec<float>{a[0], a[1], b[0], b[1]};
 #endif
+}
+
+// Adds pairs of numbers to those of their nodes and of the nodes after them.
+HILBIN_INLINE void add_pairs(Vec<float> numbers, const uint16_t* node, float* table) {
+#pragma GCC unroll 4
+  for (int k = 0; k < pairs_at_once; ++k) {
+    float* const at = table + node[k];
+    Two both;
+    std::memcpy(&both, at, sizeof both);
+    both += Two{numbers[2 * k], numbers[2 * k + 1]};
+    std::memcpy(at, &both, sizeof both);
+  }
+}
+
+inline float sum_lanes(Vec<float> v) {
+#if defined(__AVX2__)
+  const __m128 four = _mm_add_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
+#else
+  const Vec<float> four = v;
+#endif
+  return (four[0] + four[2]) + (four[1] + four[3]);
 }
 
 template <int vectors>
@@ -81,14 +97,14 @@ inline void pair_scores(const NodePairs& pairs, const float* table, ptrdiff_t wi
     return with_vectors<float>(width, [&](auto vectors) {
       for (ptrdiff_t i = begin; i < end; ++i) add_pair_scores<vectors()>(pairs, i, table, out + i * width);
     });
-  constexpr int at_once = lanes<float> / 2;
   for (ptrdiff_t i = begin; i < end; ++i) {
     Vec<float> sums = {};
-    for (int64_t p = pair_group * pairs.groups[i]; p < pair_group * pairs.groups[i + 1]; p += at_once)
-      sums += load_weights(pairs.weights + 2 * p) * load_pairs(table, pairs.node + p);
-    float total = 0;
-    for (int lane = 0; lane < lanes<float>; ++lane) total += sums[lane];
-    out[i] += total;
+    const int64_t first = pairs.groups[i], last = pairs.groups[i + 1];
+    const uint16_t* node = pairs.node + pair_group * first;
+    const int16_t* weights = pairs.weights + 2 * pair_group * first;
+    for (int64_t left = last - first; left > 0; --left, node += pair_group, weights += 2 * pair_group)
+      for (int k = 0; k < pair_group; k += pairs_at_once) sums += load_weights(weights + 2 * k) * load_pairs(table, node + k);
+    out[i] += sum_lanes(sums);
   }
 }
 
@@ -117,17 +133,12 @@ inline void pair_sums(const NodePairs& pairs, const float* slopes, ptrdiff_t wid
       rows.each([&](ptrdiff_t i) HILBIN_INLINE_LAMBDA { add_pair_sums<vectors()>(pairs, i, slopes + i * width, table); });
     });
   rows.each([&](ptrdiff_t i) HILBIN_INLINE_LAMBDA {
-    const float slope = slopes[i];
-    for (int64_t group = pairs.groups[i]; group < pairs.groups[i + 1]; ++group) {
-      float parts[2 * pair_group];
-      for (int k = 0; k < 2 * pair_group; k += lanes<float>)
-        store(parts + k, load_weights(pairs.weights + 2 * pair_group * group + k) * slope);
-#pragma GCC unroll 4
-      for (int k = 0; k < pair_group; ++k) {
-        float* at = table + pairs.node[pair_group * group + k];
-        store_two(at, load_two(at) + load_two(parts + 2 * k));
-      }
-    }
+    const Vec<float> slope = splat(slopes[i]);
+    const int64_t first = pairs.groups[i], last = pairs.groups[i + 1];
+    const uint16_t* node = pairs.node + pair_group * first;
+    const int16_t* weights = pairs.weights + 2 * pair_group * first;
+    for (int64_t left = last - first; left > 0; --left, node += pair_group, weights += 2 * pair_group)
+      for (int k = 0; k < pair_group; k += pairs_at_once) add_pairs(load_weights(weights + 2 * k) * slope, node + k, table);
   });
 }
 

@@ -3,7 +3,6 @@
 // Blocks have few components, so a point is a lane: the points of a tile stand side by side, the words pass by two at a
 // time, and the best word of every point stays in registers. (nearest.hpp, for long points, keeps scores in memory.)
 #pragma once
-#include <cmath>
 #include <limits>
 #include <numeric>
 
@@ -125,22 +124,20 @@ class BlockMeans {
   BlockMeans(const Points& points, ptrdiff_t block)
       : BlockMeans(points.block(block), points.rows, points.size) {}
 
-  // Words from the rows `seeds` on, until a round makes the sum of squared distances smaller by less than `tol` of
-  // it. Returns that sum.
-  double run(const int64_t* seeds, ptrdiff_t count, int rounds, double tol, float* words) {
+  // Words from the rows `seeds` on, until a round makes the sum of squared distances smaller by less than `tol` of it.
+  void run(const int64_t* seeds, ptrdiff_t count, int most_rounds, double tol, float* words) {
     for (ptrdiff_t w = 0; w < count; ++w) std::copy_n(at(seeds[w]), size, words + w * size);
-    double inertia = assign(words, count);
-    for (int round = 0; round < rounds; ++round) {
+    inertia = assign(words, count);
+    for (double before = std::numeric_limits<double>::infinity(); rounds < most_rounds && before - inertia > tol * inertia; ++rounds) {
+      before = inertia;
       move(words, count);
-      const double before = inertia;
       inertia = assign(words, count);
-      if (before - inertia <= tol * inertia) break;
     }
     for (ptrdiff_t k = 0; k < count * size; ++k) words[k] += shift[size_t(k % size)];
-    return inertia;
   }
 
-  double variation = 0;  // the sum of squared distances from the mean
+  double variation = 0, inertia = 0;  // sums of squared distances from the mean, and from the words
+  int rounds = 0;
 
  private:
   ptrdiff_t rows, size;

@@ -15,10 +15,16 @@ template <class T> using Rows = nb::ndarray<T, nb::ndim<2>, nb::device::cpu>;
 // Chunks x rows x 32 codes; some of the rows of an array, or all.
 template <class Code> using Chunks = nb::ndarray<Code, nb::ndim<3>, nb::device::cpu>;
 
+// Strides say nothing where there is nothing to step over.
 template <class Code> void require_chunks(const Chunks<Code>& codes, ptrdiff_t blocks) {
-  require(codes.shape(2) == chunk_blocks && codes.stride(2) == 1 && (codes.shape(1) <= 1 || codes.stride(1) == chunk_blocks),
-          "codes are not rows of 32");
+  const size_t rows = codes.shape(1);
+  const bool side_by_side = rows == 0 || codes.stride(2) == 1, in_a_row = rows <= 1 || codes.stride(1) == chunk_blocks;
+  require(codes.shape(2) == chunk_blocks && side_by_side && in_a_row, "codes are not rows of 32");
   require(blocks <= ptrdiff_t(codes.shape(0)) * chunk_blocks, "there are more blocks than codes");
+}
+
+template <class T> void require_rows(const Rows<T>& rows) {
+  require(rows.size() == 0 || rows.shape(1) == 1 || rows.stride(1) == 1, "the numbers of a row are not side by side");
 }
 
 template <class Code> WordCodes<Code> word_codes(const Chunks<const Code>& codes, size_t blocks) {
@@ -51,7 +57,7 @@ template <class T, class Code> void define_look_ups(nb::module_& m) {
   m.def("decode_words", [](Chunks<const Code> codes, Cube<const T> words, Rows<T> out) {
     nb::gil_scoped_release release;
     require(out.shape(0) == codes.shape(1) && out.shape(1) == words.shape(0) * words.shape(2), "out has the wrong shape");
-    require(out.stride(1) == 1, "out is not rows");
+    require_rows(out);
     decode(word_codes<Code>(codes, words.shape(0)), words.data(), ptrdiff_t(words.shape(1)), ptrdiff_t(words.shape(2)),
            out.data(), ptrdiff_t(out.stride(0)));
   }, "codes"_array, "words"_array, "out"_array);
@@ -89,7 +95,7 @@ template <class T> void define_tables(nb::module_& m) {
 }
 
 Points points_of(const Rows<const float>& rows, ptrdiff_t size) {
-  require(rows.stride(1) == 1 || rows.shape(1) <= 1, "points are not rows");
+  require_rows(rows);
   require(size >= 1, "blocks are empty");
   return {rows.data(), ptrdiff_t(rows.shape(0)), ptrdiff_t(rows.shape(1)), ptrdiff_t(rows.stride(0)), size};
 }
@@ -109,10 +115,10 @@ template <class Code> void define_encode(nb::module_& m) {
   }, "rows"_array, "words"_array, "codes"_array);
 }
 
-// words[block, word, g] by k-means of every block from the rows seeds[block, word] on; inertia[block] and
-// variation[block] are the sums of squared distances from the words and from the mean.
-void train_words(Rows<const float> rows, Matrix<const int64_t> seeds, int rounds, double tol, Cube<float> words,
-                 Vector<double> inertia, Vector<double> variation) {
+// words[block, word, g] by k-means of every block from the rows seeds[block, word] on. A row of `course` is the sum of
+// squared distances from the words, that from the mean, and the number of rounds.
+void train_words(Rows<const float> rows, Matrix<const int64_t> seeds, int most_rounds, double tol, Cube<float> words,
+                 Matrix<double> course) {
   nb::gil_scoped_release release;
   const ptrdiff_t count = words.shape(1), size = words.shape(2);
   const Points points = points_of(rows, size);
@@ -120,12 +126,13 @@ void train_words(Rows<const float> rows, Matrix<const int64_t> seeds, int rounds
   require(points.blocks() == ptrdiff_t(blocks), "points and words differ in blocks");
   require(seeds.shape(0) == blocks && ptrdiff_t(seeds.shape(1)) == count && count >= 1 && count <= points.rows,
           "seeds have the wrong shape");
-  require(inertia.shape(0) == blocks && variation.shape(0) == blocks, "inertia has the wrong length");
+  require(course.shape(0) == blocks && course.shape(1) == 3, "course has the wrong shape");
   for (size_t k = 0; k < seeds.size(); ++k) require_range(0, seeds.data()[k], size_t(points.rows - 1));
   for (size_t b = 0; b < blocks; ++b) {
     BlockMeans means(points, ptrdiff_t(b));
-    variation.data()[b] = means.variation;
-    inertia.data()[b] = means.run(seeds.data() + b * size_t(count), count, rounds, tol, words.data() + b * size_t(count * size));
+    means.run(seeds.data() + b * size_t(count), count, most_rounds, tol, words.data() + b * size_t(count * size));
+    const double numbers[3] = {means.inertia, means.variation, double(means.rounds)};
+    std::copy_n(numbers, 3, course.data() + 3 * b);
   }
 }
 
@@ -200,8 +207,7 @@ void define_words(nb::module_& m) {
   define_tables<double>(m);
   define_encode<uint8_t>(m);
   define_encode<uint16_t>(m);
-  m.def("train_words", &train_words, "rows"_array, "seeds"_array, "rounds"_a, "tol"_a, "words"_array, "inertia"_array,
-        "variation"_array);
+  m.def("train_words", &train_words, "rows"_array, "seeds"_array, "most_rounds"_a, "tol"_a, "words"_array, "course"_array);
   define_pairs(m);
   define_take_pairs<float>(m);
   define_take_pairs<double>(m);

@@ -171,7 +171,21 @@ template <class T> struct WordColumns {
   const T* component(ptrdiff_t g) const { return numbers + g * words; }
 };
 
-// table[word, task] = sum over the components of word[g] weights[g, task].
+// table[word, task] = sum over the components of word[g] weights[g, task], of some words and of all.
+template <int at_once, int vectors, class T>
+HILBIN_INLINE void expand_words(const WordColumns<T>& block, const T* weights, ptrdiff_t first, T* table) {
+  constexpr ptrdiff_t width = vectors * lanes<T>;
+  Vec<T> sums[at_once][vectors] = {};
+  for (ptrdiff_t g = 0; g < block.size; ++g, weights += width) {
+    const T* word = block.component(g) + first;
+    for (int v = 0; v < vectors; ++v) {
+      const Vec<T> weight = load(weights + v * lanes<T>);
+      for (int w = 0; w < at_once; ++w) sums[w][v] += word[w] * weight;
+    }
+  }
+  for (int w = 0; w < at_once; ++w)
+    for (int v = 0; v < vectors; ++v) store(table + w * width + v * lanes<T>, sums[w][v]);
+}
 template <class T> void expand_block(const WordColumns<T>& block, const T* weights, ptrdiff_t width, T* table) {
   if (width == 1) {
     std::fill(table, table + block.words, T(0));
@@ -182,12 +196,10 @@ template <class T> void expand_block(const WordColumns<T>& block, const T* weigh
     return;
   }
   with_vectors<T>(width, [&](auto vectors) {
-    for (ptrdiff_t w = 0; w < block.words; ++w) {
-      Vec<T> sums[vectors()] = {};
-      for (ptrdiff_t g = 0; g < block.size; ++g)
-        for (int v = 0; v < vectors(); ++v) sums[v] += block.component(g)[w] * load(weights + g * width + v * lanes<T>);
-      for (int v = 0; v < vectors(); ++v) store(table + w * width + v * lanes<T>, sums[v]);
-    }
+    constexpr ptrdiff_t at_once = 4;  // words, whose sums fit the registers
+    ptrdiff_t w = 0;
+    for (; w + at_once <= block.words; w += at_once) expand_words<at_once, vectors()>(block, weights, w, table + w * width);
+    for (; w < block.words; ++w) expand_words<1, vectors()>(block, weights, w, table + w * width);
   });
 }
 

@@ -95,7 +95,7 @@ class Codes:
     def __getitem__(self, rows: Any) -> Any:
         """Some rows, by a slice, numbers or a mask; one row, by its number, is decoded."""
         if isinstance(rows, tuple):
-            if len(rows) != 2 or rows[1] not in (Ellipsis, slice(None)):
+            if len(rows) != 2 or not _is_everything(rows[1]):
                 raise IndexError("codes are indexed by rows alone: decode() them to take columns")
             rows = rows[0]
         if isinstance(rows, (int, np.integer)) and not isinstance(rows, (bool, np.bool_)):
@@ -173,7 +173,7 @@ class Codes:
         codes : Codes
         """
         try:
-            with np.load(path, allow_pickle=False) as file:
+            with open(path, "rb") as stream, np.load(stream, allow_pickle=False) as file:
                 parts = {name: file[name] for name in FILE_PARTS}
             if parts.pop("format") != FORMAT:
                 raise ValueError("it has another format")
@@ -205,6 +205,10 @@ def require_same_words(fingerprint: str, codes: Codes) -> None:
     """Refuse codes whose words are others."""
     if codes.fingerprint != fingerprint:
         raise ValueError("these are codes from another quantiser: their words are others")
+
+
+def _is_everything(index: Any) -> bool:
+    return index is Ellipsis or (isinstance(index, slice) and index == slice(None))
 
 
 def _is_rows_of_codes(chunks: Array) -> bool:

@@ -79,6 +79,8 @@ class ProductQuantizer(TransformerMixin, BaseEstimator):
         Of the words: codes carry it.
     map_ : AdditiveMap
         Of the ``metric``, if there is one.
+    n_iter_ : int
+        Most rounds of a block.
     n_features_in_ : int
 
     Examples
@@ -130,7 +132,7 @@ class ProductQuantizer(TransformerMixin, BaseEstimator):
         -------
         self : ProductQuantizer
         """
-        count, size = self._checked_sizes(), require_count("block_size", self.block_size)
+        size, count = require_count("block_size", self.block_size), self._checked_count()
         rounds = require_count("max_iter", self.max_iter)
         rows = self._rows(X, reset=True)
         rng = check_random_state(self.random_state)
@@ -142,7 +144,7 @@ class ProductQuantizer(TransformerMixin, BaseEstimator):
         blocks = -(-rows.shape[1] // size)
         count = min(count, rows[chosen, :1].shape[0])
         words = np.zeros((blocks, count, size * self._features), np.float32)
-        sums = np.empty((2, blocks))
+        course = np.empty((blocks, 3))
         seeds = rng.randint(np.iinfo(np.int32).max, size=blocks)
 
         def task(begin: int, end: int) -> None:
@@ -150,14 +152,15 @@ class ProductQuantizer(TransformerMixin, BaseEstimator):
             starts = [_distinct(len(part), count, seed) for seed in seeds[begin:end]]
             few = slice(begin, end)
             core.train_words(
-                part, np.array(starts), rounds, float(self.tol), words[few], *sums[:, few]
+                part, np.array(starts), rounds, float(self.tol), words[few], course[few]
             )
 
         run(task, ranges(blocks, CHUNK), self.n_jobs)
-        inertia, variation = sums.sum(axis=1)
+        inertia, variation, _ = course.sum(axis=0)
         if not np.isfinite(variation):
             raise ValueError("X has values whose squares are beyond float32: scale the data")
         self.codebooks_, self.fingerprint_ = words, fingerprint_of(words)
+        self.n_iter_ = int(course[:, 2].max())
         self.error_ = float(inertia / variation) if variation > 0 else 0.0
         return self
 
@@ -237,19 +240,19 @@ class ProductQuantizer(TransformerMixin, BaseEstimator):
         demand = None if self.metric is None else self.metric._demand()
         return check_rows(rows, "X", nonnegative=demand)
 
-    def _checked_sizes(self) -> int:
+    def _checked_count(self) -> int:
         """The number of words of a block."""
         if self.metric is not None and not isinstance(self.metric, AdditiveKernel):
             raise TypeError(f"metric must be an additive kernel or None, got {self.metric!r}")
         if self.n_words is not None:
             count = require_count("n_words", self.n_words)
         else:
-            if not 0 < self.bits * self.block_size <= 16:
+            if self.bits is None or not 0 < self.bits * self.block_size <= 16:
                 raise ValueError(
                     f"bits * block_size must be above 0 and at most 16, got bits={self.bits!r} "
                     f"and block_size={self.block_size!r}"
                 )
-            count = max(2, round(2 ** (self.bits * self.block_size)))
+            count = max(2, round(2 ** float(self.bits * self.block_size)))
         if count > MOST_WORDS:
             raise ValueError(f"n_words must be at most {MOST_WORDS}, got {count}")
         return count
@@ -280,7 +283,7 @@ class ProductQuantizer(TransformerMixin, BaseEstimator):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
-        tags.input_tags.positive_only = self.metric is not None and self.metric.nonnegative
+        tags.input_tags.positive_only = getattr(self.metric, "nonnegative", False)
         tags.transformer_tags.preserves_dtype = ["float32"]
         return tags
 

@@ -20,6 +20,7 @@ from hilbin.solvers._risk import MatrixRows, Risk
 from hilbin.solvers._risk_bundle import bundle_risk
 from hilbin.solvers._rows import GramRows, TableRows
 from hilbin.solvers._word_rows import WordRows
+from hilbin.solvers._word_tables import WordTables
 
 __all__ = [
     "Codes",
@@ -37,6 +38,7 @@ __all__ = [
     "SquaredHinge",
     "TableRows",
     "WordRows",
+    "WordTables",
     "bundle",
     "bundle_risk",
     "classification",

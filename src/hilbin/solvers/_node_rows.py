@@ -17,9 +17,9 @@ import scipy.sparse as sp
 from hilbin._core import core
 from hilbin.parallel import ranges, run, stream
 from hilbin.solvers._codes import Array
-from hilbin.solvers._tasks import side_by_side, side_by_side_slopes, whole_vectors
+from hilbin.solvers._tasks import side_by_side, whole_vectors
 
-SLAB = 2048  # nodes
+SLAB = 2560  # nodes
 ROWS_PER_TASK = 4096
 UNITS = 32767
 
@@ -95,7 +95,7 @@ class NodeRows:
     def gradient(self, S: Array) -> Array:
         """``S^T Z`` of shape (k, D), for slopes of shape (n, k)."""
         out = np.empty((S.shape[1], self.shape[1]), self.dtype)
-        for begin, end in side_by_side_slopes(S, self.dtype, 0.0):
+        for begin, end in side_by_side(S.shape[1], self.dtype):
             out[begin:end] = self._sums(S[:, begin:end])[:, : end - begin].T
         return out
 

@@ -23,14 +23,19 @@ from typing import Any, Literal
 import numpy as np
 
 from hilbin._core import core
-from hilbin.parallel import ranges, run, stream
+from hilbin.parallel import ranges, stream
 from hilbin.solvers._codes import Array
-from hilbin.solvers._tasks import side_by_side, side_by_side_slopes, whole_vectors
+from hilbin.solvers._tasks import side_by_side
+from hilbin.solvers._word_tables import (
+    CHUNK,
+    CHUNKS_PER_TASK,
+    blocks_of,
+    columns_of,
+    expand,
+    look_up,
+    sum_up,
+)
 
-CHUNK: int = core.chunk_blocks
-CHUNKS_PER_TASK = 16
-TABLE_BYTES = 1 << 20  # of tables that are computed together
-ROWS_OF_VECTORS = 4096  # whose sums for several tasks stay in the cache
 DECODED_ROWS = 512
 EXPANSIONS = ("delayed", "immediate")
 
@@ -97,7 +102,10 @@ class WordRows:
             return self._decoded_scores(V)
         out = np.empty((self.shape[0], len(V)), self.dtype)
         for begin, end in side_by_side(len(V), self.dtype):
-            out[:, begin:end] = self._look_up(V[begin:end])[:, : end - begin]
+            tables = expand(self._columns, V[begin:end])
+            shape = (*self.words.shape[:2], tables(slice(0, 0)).shape[2])
+            found = look_up(self.chunks, tables, shape, self.n_jobs)
+            out[:, begin:end] = found[:, : end - begin]
         return out
 
     def gradient(self, S: Array) -> Array:
@@ -105,77 +113,14 @@ class WordRows:
         if self.expansion == "immediate":
             return self._decoded_gradient(S)
         out = np.empty((S.shape[1], self.shape[1]), self.dtype)
-        overhead = self.words.shape[1] * self.words.shape[2] / 2
-        for begin, end in side_by_side_slopes(S, self.dtype, overhead):
-            out[begin:end] = self._sum_up(S[:, begin:end])[: end - begin]
+        for begin, end in side_by_side(S.shape[1], self.dtype):
+            whole = sum_up(self.chunks, self._columns, S[:, begin:end], self.n_jobs)
+            out[begin:end] = whole[:, : self.shape[1]]
         return out
 
     @cached_property
     def _columns(self) -> Array:
-        """Blocks x components x words, as the core takes them."""
-        return np.ascontiguousarray(self.words.swapaxes(1, 2), self.dtype)
-
-    @cached_property
-    def _rows_of_words(self) -> Array:
-        return np.ascontiguousarray(self.words, self.dtype)
-
-    def _blocks(self, begin: int, end: int) -> slice:
-        """Of chunks."""
-        return slice(begin * CHUNK, min(end * CHUNK, len(self.words)))
-
-    def _tables(self, width: int) -> tuple[int, Array]:
-        """How many chunks have their tables computed together, and room for these."""
-        count = self.words.shape[1]
-        few = max(1, TABLE_BYTES // (CHUNK * count * width * self.dtype.itemsize))
-        few = min(few, CHUNKS_PER_TASK)
-        return few, np.empty((min(few * CHUNK, len(self.words)), count, width), self.dtype)
-
-    def _look_up(self, V: Array) -> Array:
-        blocks, _, length = self.words.shape
-        padded = np.zeros((len(V), blocks * length), self.dtype)
-        padded[:, : self.shape[1]] = V
-        weights = whole_vectors(padded.T.reshape(blocks, length, -1), self.dtype)
-        width, n = weights.shape[2], self.shape[0]
-        tiles = ranges(n, max(1, n) if width == 1 else ROWS_OF_VECTORS)
-
-        def task(begin: int, end: int) -> Array:
-            few, room = self._tables(width)
-            sums = np.zeros((n, width), self.dtype)
-            for first in range(begin, end, few):
-                last = min(first + few, end)
-                of = self._blocks(first, last)
-                tables = room[: of.stop - of.start]
-                core.expand_words(self._columns[of], weights[of], tables)
-                for top, bottom in tiles:
-                    codes = self.chunks[first:last, top:bottom]
-                    core.word_scores(codes, tables, sums[top:bottom])
-            return sums
-
-        total = np.zeros((n, width))
-        for sums in stream(task, ranges(len(self.chunks), CHUNKS_PER_TASK), self.n_jobs):
-            total += sums
-        return total
-
-    def _sum_up(self, S: Array) -> Array:
-        slopes = whole_vectors(S, self.dtype)
-        (n, width), (blocks, _, length) = slopes.shape, self.words.shape
-        out = np.empty((blocks, length, width), self.dtype)
-        tiles = ranges(n, max(1, n) if width == 1 else ROWS_OF_VECTORS)
-
-        def task(begin: int, end: int) -> None:
-            few, room = self._tables(width)
-            for first in range(begin, end, few):
-                last = min(first + few, end)
-                of = self._blocks(first, last)
-                tables = room[: of.stop - of.start]
-                tables.fill(0)
-                for top, bottom in tiles:
-                    codes = self.chunks[first:last, top:bottom]
-                    core.word_sums(codes, slopes[top:bottom], tables)
-                core.reduce_words(self._columns[of], tables, out[of])
-
-        run(task, ranges(len(self.chunks), CHUNKS_PER_TASK), self.n_jobs)
-        return out.reshape(blocks * length, width)[: self.shape[1]].T
+        return columns_of(self.words, self.dtype)
 
     def _decoded_scores(self, V: Array) -> Array:
         V = V.astype(self.dtype, copy=False)
@@ -210,11 +155,10 @@ class WordRows:
         """Rows of the components of chunks, a tile at a time: begin, end, components, numbers."""
         length = self.words.shape[2]
         for chunk in range(first, last):
-            of = self._blocks(chunk, chunk + 1)
+            of = blocks_of(chunk, chunk + 1, len(self.words))
             columns = slice(of.start * length, min(of.stop * length, self.shape[1]))
-            words, room = self._rows_of_words[of], np.empty(0, self.dtype)
+            words = np.ascontiguousarray(self.words[of], self.dtype)
             for begin, end in ranges(self.shape[0], DECODED_ROWS):
-                if len(room) != end - begin:
-                    room = np.empty((end - begin, (of.stop - of.start) * length), self.dtype)
-                core.decode_words(self.chunks[chunk : chunk + 1, begin:end], words, room)
-                yield begin, end, columns, room[:, : columns.stop - columns.start]
+                rows = np.empty((end - begin, (of.stop - of.start) * length), self.dtype)
+                core.decode_words(self.chunks[chunk : chunk + 1, begin:end], words, rows)
+                yield begin, end, columns, rows[:, : columns.stop - columns.start]
