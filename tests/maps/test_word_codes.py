@@ -108,7 +108,7 @@ def test_append_refuses_what_does_not_belong():
     codes = made()
     with pytest.raises(ValueError, match="codes from another quantiser"):
         codes.append(made(seed=1))
-    with pytest.raises(TypeError, match="other must be Codes"):
+    with pytest.raises(TypeError, match="others must be Codes"):
         codes.append(codes.decode())
 
 
