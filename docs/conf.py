@@ -42,6 +42,7 @@ sphinx_gallery_conf = {
             "plot_intersection_svm.py",
             "plot_where_in_the_image.py",
             "plot_local_cluster.py",
+            "plot_compressed_rows.py",
             "plot_own_kernel.py",
         ]
     ),

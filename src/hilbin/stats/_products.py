@@ -9,6 +9,8 @@ from scipy.linalg.blas import dsyr, dsyrk
 from hilbin.stats._statistic import Array, Matrix
 
 STRIP = 1024  # rows of one product
+FEW = 64  # rows whose copy stays in the cache
+MOST_STEPS = 64  # of means, added to a triangle at once
 TILE = 512
 THIN = 0.05  # share of entries up to which the product of sparse rows is faster than a dense one
 
@@ -33,10 +35,17 @@ def weighted_mean(Z: Matrix, w: Array | None, n: float) -> Array:
         return np.asarray(Z.T @ ones, np.float64) / n
     total = np.zeros(Z.shape[1])
     with np.errstate(invalid="ignore", over="ignore"):
-        for begin in range(0, Z.shape[0], STRIP):
-            part = Z[begin : begin + STRIP].astype(np.float64, copy=False)
-            total += part.sum(axis=0) if w is None else w[begin : begin + STRIP] @ part
+        for begin in range(0, Z.shape[0], FEW):
+            part = Z[begin : begin + FEW].astype(np.float64, copy=False)
+            total += part.sum(axis=0) if w is None else w[begin : begin + FEW] @ part
         return total / n
+
+
+def centre(Z: Matrix, mean: Array, root: Array | None, out: Array) -> None:
+    """Rows without their mean, times the roots of their weights, into ``out``."""
+    np.subtract(Z.toarray() if sp.issparse(Z) else Z, mean, out=out)
+    if root is not None:
+        out *= root[:, None]
 
 
 def add_products(triangle: Array, rows: Array) -> None:

@@ -18,9 +18,8 @@ the means are from zero.
 Single precision rows are centred in double precision and multiplied in double precision: the
 product of single precision ones would be twice as fast and wrong in the seventh digit. ``S`` is a
 symmetric rank-k update of one triangle. A block of fewer rows than columns says the same as its
-scatter in less memory, so it stays a block until it is added, in place, to a sum; the shift of
-the means is one more row of the same product. Sparse rows of which few entries are stored are
-multiplied as such.
+scatter in less memory, so it stays a block until it is added, in place, to a sum. Sparse rows of
+which few entries are stored are multiplied as such.
 """
 
 from collections.abc import Mapping
@@ -28,12 +27,13 @@ from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.linalg.blas import dsyr
 
 from hilbin.stats._products import (
+    MOST_STEPS,
     STRIP,
     add_lower,
     add_products,
+    centre,
     checked_targets,
     is_thin,
     mirror,
@@ -96,7 +96,10 @@ class Moments(Additive):
         self.cross = np.zeros((n_features, n_targets))
         self.target_squares = np.zeros(n_targets)
         self._triangle: Array | None = None  # the lower one counts, column by column
-        self._rows: Array | None = None  # centred, times the roots of weights; the last is free
+        self._rows: Array | None = None  # centred, times the roots of weights
+        self._steps: list[
+            Array
+        ] = []  # between means: rows to be added to the triangle, some at once
 
     @classmethod
     def of(cls, Z: Matrix, T: Any = None, weight: Any = None) -> Self:
@@ -132,15 +135,16 @@ class Moments(Additive):
             made._triangle = sparse_scatter(Z, w, made.n, made.mean)
             made.cross = sparse_cross(Z, targets, w, made.mean, made.target_mean)
         elif rows < width:
-            made._rows = np.empty((rows + 1, width))
-            made._centred(Z, root, 0, rows, made._rows[:rows])
-            made._cross_with(made._rows[:rows], targets, root, 0)
+            made._rows = np.empty((rows, width))
+            centre(Z, made.mean, root, made._rows)
+            made._cross_with(made._rows, targets, root, 0)
         else:
             made._triangle = np.zeros((width, width), order="F")
             strip = np.empty((min(STRIP, rows), width))
             for begin in range(0, rows, STRIP):
                 part = strip[: min(STRIP, rows - begin)]
-                made._centred(Z, root, begin, begin + len(part), part)
+                few = slice(begin, begin + len(part))
+                centre(Z[few], made.mean, None if root is None else root[few], part)
                 made._cross_with(part, targets, root, begin)
                 add_products(made._triangle, part)
         return made
@@ -153,12 +157,6 @@ class Moments(Additive):
         elif targets.shape[1]:
             squares = np.square(targets - self.target_mean)
             self.target_squares = squares.sum(axis=0) if w is None else w @ squares
-
-    def _centred(self, Z: Matrix, root: Array | None, begin: int, end: int, out: Array) -> None:
-        part = Z[begin:end]
-        np.subtract(part.toarray() if sp.issparse(part) else part, self.mean, out=out)
-        if root is not None:
-            out *= root[begin:end, None]
 
     def _cross_with(self, rows: Array, targets: Matrix, root: Array | None, begin: int) -> None:
         """The rows are centred already, so targets need not be, unless their means are large."""
@@ -184,11 +182,19 @@ class Moments(Additive):
 
     def _lower(self) -> Array:
         """``S`` with its lower triangle valid, in Fortran's order."""
+        triangle = self._products()
+        if self._steps:
+            add_products(triangle, np.array(self._steps))
+            self._steps = []
+        return triangle
+
+    def _products(self) -> Array:
+        """The same without the last steps."""
         if self._triangle is None:
             width = self.mean.size
             self._triangle = np.zeros((width, width), order="F")
             if self._rows is not None:
-                add_products(self._triangle, self._rows[:-1])
+                add_products(self._triangle, self._rows)
                 self._rows = None
         return self._triangle
 
@@ -205,6 +211,7 @@ class Moments(Additive):
             setattr(other, name, getattr(self, name).copy())
         other._triangle = None if self._triangle is None else self._triangle.copy(order="F")
         other._rows = None if self._rows is None else self._rows.copy()
+        other._steps = self._steps.copy()
         return other
 
     def __iadd__(self, other: Self) -> Self:
@@ -228,13 +235,14 @@ class Moments(Additive):
         return self
 
     def _add_scatter(self, other: Self, step: Array) -> None:
-        triangle = self._lower()
         if other._rows is not None:
-            other._rows[-1] = step  # its free row: no change of what it says
-            add_products(triangle, other._rows)
+            add_products(self._products(), other._rows)
         else:
-            add_lower(triangle, other._lower())
-            dsyr(1.0, step, lower=1, a=triangle, overwrite_a=1)
+            add_lower(self._products(), other._lower())
+        # a product with one row reads and writes all of the triangle, as one with many does
+        self._steps.append(step)
+        if len(self._steps) == MOST_STEPS:
+            self._lower()
 
     def with_targets(self, *, scale: float = 1.0, shift: float = 0.0) -> Self:
         """The moments of the same rows with the targets ``scale * t + shift``.

@@ -18,14 +18,15 @@ from typing import Any
 import numpy as np
 
 from hilbin import parallel
-from hilbin.stream._part import Of, Part, joined, part_of
+from hilbin.stream._part import Of, Part, added, joined, part_of
 from hilbin.stream._ready import Layout
 from hilbin.stream._sources import mark_of
 from hilbin.stream.chunks import Block, Chunk, Chunks
 from hilbin.stream.errors import optional
 
 ARITY = 8
-BLOCKS_PER_THREAD = 4
+BLOCKS_PER_THREAD = 8
+TASKS_PER_THREAD = 2  # of a wave: a task adds up the blocks that it reads, and sends one sum
 RETRIES = 2  # of a task that fails, for files on a network
 WAVES = 2
 WHAT = "a sum over Dask collections or on a cluster"
@@ -181,8 +182,10 @@ class _Cluster:
 
     def wave(self) -> int:
         """Blocks of a wave."""
-        threads = 1 if self._client is None else sum(self._client.nthreads().values())
-        return BLOCKS_PER_THREAD * max(2, threads)
+        return BLOCKS_PER_THREAD * self._threads()
+
+    def _threads(self) -> int:
+        return max(2, sum(self._client.nthreads().values())) if self._client is not None else 2
 
     def tree(self, wave: Sequence[Block]) -> Any:
         """A task whose result is the sum of some blocks."""
@@ -194,7 +197,9 @@ class _Cluster:
 
     def _leaves(self, wave: Sequence[Block]) -> list[Any]:
         if not isinstance(wave[0], DaskBlock):
-            return [self._task(_read_and_sum, self._of, block) for block in wave]
+            run = max(1, len(wave) // (TASKS_PER_THREAD * self._threads()))
+            runs = [wave[i : i + run] for i in range(0, len(wave), run)]
+            return [self._task(_read_and_sum, self._of, blocks) for blocks in runs]
         values = [value for block in wave for value in block.values]  # type: ignore[attr-defined]
         if self._client is not None:  # one graph for the wave, so that blocks share what they can
             there = iter(self._client.compute([v for v in values if v is not None], **_OPTIONS))
@@ -231,8 +236,14 @@ def _same(value: Any) -> Any:
     return value
 
 
-def _read_and_sum(of: Of, block: Block) -> Part:
-    return part_of(of, block, block.read())
+def _read_and_sum(of: Of, blocks: Sequence[Block]) -> Part:
+    total, n_rows = None, 0
+    notes: list[str] = []
+    for block in blocks:
+        part = part_of(of, block, block.read())
+        total, n_rows = added(total, part.total), n_rows + part.rows
+        notes.extend(part.notes)
+    return Part(total, len(blocks), n_rows, tuple(notes))
 
 
 def _sum(of: Of, block: DaskBlock, *values: Any) -> Part:

@@ -1,0 +1,56 @@
+"""
+Rows in a thirtieth of the memory
+=================================
+
+A product quantiser replaces every few numbers of a row by the number of a word. The codes are
+trained on as they are, and the model is one of the numbers: it scores rows that were never coded.
+"""
+
+import matplotlib.pyplot as plt
+import numpy as np
+from sklearn.datasets import load_digits
+from sklearn.kernel_approximation import RBFSampler
+
+from hilbin.estimators import BundleSVC
+from hilbin.maps import ProductQuantizer
+
+# %%
+# Long dense rows: 2048 random features of the handwritten digits.
+X, y = load_digits(return_X_y=True)
+Z = RBFSampler(gamma=0.001, n_components=2048, random_state=0).fit_transform(X)
+Z = Z.astype(np.float32)
+train, test = slice(0, 1200), slice(1200, None)
+print(f"{Z[train].nbytes / 1e6:.1f} MB of float32")
+
+# %%
+# The codes of blocks of 8 numbers, one of 64 words each. Words are learnt from the training rows.
+quantizer = ProductQuantizer(block_size=8, n_words=64, random_state=0).fit(Z[train])
+codes = quantizer.transform(Z[train])
+print(codes)
+print(f"distance from the rows: {quantizer.error_:.2f} of their variance")
+
+# %%
+# A machine on the codes, beside one on the rows.
+plain = BundleSVC(C=0.1).fit(Z[train], y[train])
+coded = BundleSVC(C=0.1).fit(codes, y[train])
+for name, model in (("rows", plain), ("codes", coded)):
+    print(f"trained on {name}: {model.score(Z[test], y[test]):.3f}, {model.n_iter_} passes")
+
+# %%
+# From a byte for 4 numbers to a byte for 64: what is lost, and when.
+sizes = (4, 8, 16, 32, 64)
+accuracy, megabytes = [], []
+for size in sizes:
+    small = ProductQuantizer(size, n_words=64, random_state=0).fit_transform(Z[train])
+    accuracy.append(BundleSVC(C=0.1).fit(small, y[train]).score(Z[test], y[test]))
+    megabytes.append(small.nbytes / 1e6)
+
+figure, axes = plt.subplots(figsize=(6, 3.2), layout="constrained")
+axes.axhline(plain.score(Z[test], y[test]), color="0.6", label="float32 rows")
+axes.plot(megabytes, accuracy, "o-", label="codes")
+for size, x, height in zip(sizes, megabytes, accuracy, strict=True):
+    axes.annotate(f"{4 * size}:1", (x, height), (0, 8), textcoords="offset points", ha="center")
+axes.set(xscale="log", xlabel="MB of training rows", ylabel="accuracy on other digits")
+axes.margins(y=0.2)
+axes.legend(loc="lower right")
+plt.show()
