@@ -97,9 +97,7 @@ class Moments(Additive):
         self.target_squares = np.zeros(n_targets)
         self._triangle: Array | None = None  # the lower one counts, column by column
         self._rows: Array | None = None  # centred, times the roots of weights
-        self._steps: list[
-            Array
-        ] = []  # between means: rows to be added to the triangle, some at once
+        self._steps: list[Array] = []  # of means, yet to be added to the triangle
 
     @classmethod
     def of(cls, Z: Matrix, T: Any = None, weight: Any = None) -> Self:
@@ -235,10 +233,11 @@ class Moments(Additive):
         return self
 
     def _add_scatter(self, other: Self, step: Array) -> None:
-        if other._rows is not None:
-            add_products(self._products(), other._rows)
+        rows, triangle = other._rows, self._products()
+        if rows is not None:
+            add_products(triangle, rows)
         else:
-            add_lower(self._products(), other._lower())
+            add_lower(triangle, other._lower())
         # a product with one row reads and writes all of the triangle, as one with many does
         self._steps.append(step)
         if len(self._steps) == MOST_STEPS:
@@ -250,8 +249,7 @@ class Moments(Additive):
         Shares the scatter with these moments: add to neither of them afterwards.
         """
         other = type(self)(*self.cross.shape)
-        other.n, other.mean = self.n, self.mean
-        other._triangle = self._lower()
+        other.n, other.mean, other._triangle = self.n, self.mean, self._lower()
         other.target_mean = scale * self.target_mean + shift
         other.cross = scale * self.cross
         other.target_squares = scale**2 * self.target_squares
@@ -280,14 +278,8 @@ class Moments(Additive):
 
     def state(self) -> State:
         """Arrays that say all, for :meth:`from_state`."""
-        return {
-            "n": np.array(self.n),
-            "mean": self.mean,
-            "scatter": self.scatter,
-            "target_mean": self.target_mean,
-            "cross": self.cross,
-            "target_squares": self.target_squares,
-        }
+        kept = ("mean", "scatter", "target_mean", "cross", "target_squares")
+        return {"n": np.array(self.n)} | {name: getattr(self, name) for name in kept}
 
     @classmethod
     def from_state(cls, state: Mapping[str, Array]) -> Self:
