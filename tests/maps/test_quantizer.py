@@ -249,8 +249,11 @@ def test_bad_rows():
         fitted.transform(normal(3, 4))
     with pytest.raises(ValueError, match="Negative values in data"):
         ProductQuantizer(2, n_words=3, metric=Chi2()).fit(normal(30, 5))
-    with pytest.raises(ValueError, match="scale the data"):
+    with pytest.raises(ValueError, match="squares are beyond float32"):
         ProductQuantizer(2, n_words=3).fit(1e25 * normal(30, 5))
+    for act in (fitted.fit, fitted.transform):
+        with pytest.raises(ValueError, match="beyond the range of float32"):
+            act(np.full((30, 5), 1e200))
 
 
 def test_codes_of_another_quantiser():

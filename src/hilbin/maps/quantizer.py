@@ -136,13 +136,13 @@ class ProductQuantizer(TransformerMixin, BaseEstimator):
         rounds = require_count("max_iter", self.max_iter)
         rows = self._rows(X, reset=True)
         rng = check_random_state(self.random_state)
-        chosen = self._sample(rows.shape[0], count, rng)
+        chosen: Any = self._sample(rows.shape[0], count, rng)
+        count = min(count, len(chosen))
         if self.metric is not None:
             self.map_ = AdditiveMap(self.metric).fit(rows[chosen])
         if sp.issparse(rows):
             rows, chosen = rows[chosen].tocsc(), slice(None)
         blocks = -(-rows.shape[1] // size)
-        count = min(count, rows[chosen, :1].shape[0])
         words = np.zeros((blocks, count, size * self._features), np.float32)
         course = np.empty((blocks, 3))
         seeds = rng.randint(np.iinfo(np.int32).max, size=blocks)
@@ -257,8 +257,8 @@ class ProductQuantizer(TransformerMixin, BaseEstimator):
             raise ValueError(f"n_words must be at most {MOST_WORDS}, got {count}")
         return count
 
-    def _sample(self, n: int, count: int, rng: Any) -> Any:
-        """The rows to learn from: numbers, or a slice of all."""
+    def _sample(self, n: int, count: int, rng: Any) -> Array:
+        """Numbers of the rows to learn from."""
         most = ROWS_PER_WORD * count
         if self.max_samples is not None:
             most = require_count("max_samples", self.max_samples)
@@ -270,14 +270,17 @@ class ProductQuantizer(TransformerMixin, BaseEstimator):
                 UserWarning,
                 stacklevel=3,
             )
-        return slice(None) if n <= most else np.sort(rng.choice(n, most, replace=False))
+        return np.arange(n) if n <= most else np.sort(rng.choice(n, most, replace=False))
 
     def _numbers(self, X: Matrix) -> npt.NDArray[np.float32]:
         """Columns of rows, as float32 numbers or features."""
         dense = X.toarray() if sp.issparse(X) else X
         if self.metric is not None:
             dense = expand(np.ascontiguousarray(dense), self.map_._expansion, True, 1)
-        rows = dense.astype(np.float32, copy=False)
+        with np.errstate(over="ignore"):
+            rows = dense.astype(np.float32, copy=False)
+        if rows is not dense and not np.isfinite(rows).all():
+            raise ValueError("X has values beyond the range of float32: scale the data")
         return rows if rows.strides[1] == rows.itemsize else np.ascontiguousarray(rows)
 
     def __sklearn_tags__(self) -> Any:
