@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -30,8 +31,9 @@ TEXT = (
     "Peak memory is the resident size of a process that folds a folder of .npy files of 256 "
     "float32 columns with memory=64 MiB. The cluster is Dask's LocalCluster of processes with one "
     "thread each, BLAS included, and Moments of shards on disk; the time is that of the fold, "
-    "without starting the workers. The million rows are 2000 float32 columns in 20 files, with "
-    "5 targets; FeatureRidge reads them once."
+    "without starting the workers. What two processes of bare dsyrk gain over one, on this "
+    "machine, bounds what two workers can. The million rows are 2000 float32 columns in 20 "
+    "files, with 5 targets; FeatureRidge reads them once."
 )
 
 
@@ -39,8 +41,8 @@ class Sizes(NamedTuple):
     """How much is measured."""
 
     width: int = 4096
-    rows: int = 16_384
-    rounds: int = 5
+    rows: int = 40_960
+    rounds: int = 3
     few_rows: int = 100_000
     many_rows: int = 1_000_000
     cluster_rows: int = 100_000
@@ -127,6 +129,29 @@ def cluster_seconds(folder: str, workers: str) -> float:
         )
 
 
+def bare_seconds(rows: str, width: str) -> float:
+    """Seconds of bare rank-k updates on one thread."""
+    block = np.random.default_rng(0).random((BLOCK_ROWS, int(width)))
+    total = np.zeros((int(width), int(width)), order="F")
+    count = int(rows) // BLOCK_ROWS
+
+    def bare(times: int) -> None:
+        for _ in range(times):
+            dsyrk(1.0, block.T, beta=1.0, c=total, overwrite_c=True)
+
+    bare(2)
+    return harness.seconds(lambda: bare(count))
+
+
+def bare_gain(sizes: Sizes) -> float:
+    """What two processes of bare updates gain over one: all that two workers can gain."""
+    alone = in_process("bare", sizes.cluster_rows, sizes.cluster_width, **ONE_THREAD)
+    half = ("bare", sizes.cluster_rows // 2, sizes.cluster_width)
+    with ThreadPoolExecutor(2) as pool:
+        both = list(pool.map(lambda _: in_process(*half, **ONE_THREAD), range(2)))
+    return float(alone / max(both))
+
+
 def long_seconds(folder: str) -> dict[str, float]:
     """A ridge on all rows of the folder: seconds, memory and the share of variance explained."""
     model = FeatureRidge()
@@ -138,6 +163,7 @@ def long_seconds(folder: str) -> dict[str, float]:
 PARTS: dict[str, Callable[..., Any]] = {
     "memory": peak_memory,
     "cluster": cluster_seconds,
+    "bare": bare_seconds,
     "long": long_seconds,
 }
 
@@ -155,6 +181,7 @@ def on_disk(sizes: Sizes, scratch: Path) -> dict[str, Any]:
     write_shards(cluster, sizes.cluster_rows, sizes.cluster_width, 8)
     for workers in (1, 2):
         found[f"{workers} workers, s"] = in_process("cluster", cluster, workers, **ONE_THREAD)
+    found["two processes of bare dsyrk gain"] = bare_gain(sizes)
     for name in ("few", "many", "cluster"):
         for file in (scratch / name).iterdir():
             file.unlink()

@@ -1,5 +1,6 @@
 """Arithmetic of :class:`~hilbin.stats.Moments`: one triangle, in place, in double precision."""
 
+from collections import deque
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from hilbin.stats._statistic import Array, Matrix
 STRIP = 1024  # rows of one product
 FEW = 64  # rows whose copy stays in the cache
 MOST_STEPS = 64  # of means, added to a triangle at once
+_given_back: deque[Array] = deque(maxlen=2)
 TILE = 512
 THIN = 0.05  # share of entries up to which the product of sparse rows is faster than a dense one
 
@@ -39,6 +41,24 @@ def weighted_mean(Z: Matrix, w: Array | None, n: float) -> Array:
             part = Z[begin : begin + FEW].astype(np.float64, copy=False)
             total += part.sum(axis=0) if w is None else w[begin : begin + FEW] @ part
         return total / n
+
+
+def borrow(rows: int, width: int) -> Array:
+    """Memory for rows that was given back, if there is enough: the first touch of new is slow."""
+    while _given_back:
+        try:
+            memory = _given_back.pop()
+        except IndexError:  # another thread took it
+            break
+        if memory.size >= rows * width:
+            return memory[: rows * width].reshape(rows, width)
+    return np.empty(rows * width).reshape(rows, width)
+
+
+def give_back(rows: Array | None) -> None:
+    """Let others borrow the memory of rows that are not needed any more."""
+    if rows is not None and isinstance(rows.base, np.ndarray) and rows.base.ndim == 1:
+        _given_back.append(rows.base)
 
 
 def centre(Z: Matrix, mean: Array, root: Array | None, out: Array) -> None:

@@ -33,8 +33,10 @@ from hilbin.stats._products import (
     STRIP,
     add_lower,
     add_products,
+    borrow,
     centre,
     checked_targets,
+    give_back,
     is_thin,
     mirror,
     sparse_cross,
@@ -133,7 +135,7 @@ class Moments(Additive):
             made._triangle = sparse_scatter(Z, w, made.n, made.mean)
             made.cross = sparse_cross(Z, targets, w, made.mean, made.target_mean)
         elif rows < width:
-            made._rows = np.empty((rows, width))
+            made._rows = borrow(rows, width)
             centre(Z, made.mean, root, made._rows)
             made._cross_with(made._rows, targets, root, 0)
         else:
@@ -172,9 +174,8 @@ class Moments(Additive):
     @property
     def scatter(self) -> Array:
         """``S``, of shape (D, D); valid until something is added to the moments."""
-        triangle = self._lower()
-        mirror(triangle)
-        view = triangle.view()
+        mirror(self._lower())
+        view = self._lower().view()
         view.flags.writeable = False
         return view
 
@@ -193,8 +194,12 @@ class Moments(Additive):
             self._triangle = np.zeros((width, width), order="F")
             if self._rows is not None:
                 add_products(self._triangle, self._rows)
+                give_back(self._rows)
                 self._rows = None
         return self._triangle
+
+    def __del__(self) -> None:
+        give_back(self.__dict__.get("_rows"))
 
     def settle(self) -> Self:
         """Do at once the product that the next addition would do, as threads want it; ``self``."""
@@ -219,6 +224,7 @@ class Moments(Additive):
         require_same_width(self.target_mean.size, other.target_mean.size, "targets")
         if other.n == 0:
             return self
+        other = self.copy() if other is self else other
         n = self.n + other.n
         share = other.n / n
         step, target_step = other.mean - self.mean, other.target_mean - self.target_mean
@@ -244,10 +250,7 @@ class Moments(Additive):
             self._lower()
 
     def with_targets(self, *, scale: float = 1.0, shift: float = 0.0) -> Self:
-        """The moments of the same rows with the targets ``scale * t + shift``.
-
-        Shares the scatter with these moments: add to neither of them afterwards.
-        """
+        """With the targets ``scale * t + shift``; shares the scatter: add to neither afterwards."""
         other = type(self)(*self.cross.shape)
         other.n, other.mean, other._triangle = self.n, self.mean, self._lower()
         other.target_mean = scale * self.target_mean + shift
@@ -258,7 +261,7 @@ class Moments(Additive):
     def without_targets(self) -> Self:
         """A copy that knows the rows alone."""
         other = self.copy()
-        other.target_mean, other.target_squares = np.zeros(0), np.zeros(0)
+        other.target_mean, other.target_squares = np.zeros((2, 0))
         other.cross = np.zeros((self.mean.size, 0))
         return other
 
@@ -270,8 +273,7 @@ class Moments(Additive):
         components : array of shape (k, D)
         """
         other = type(self)(components.shape[0], self.target_mean.size)
-        other.n, other.mean = self.n, components @ self.mean
-        other.cross = components @ self.cross
+        other.n, other.mean, other.cross = self.n, components @ self.mean, components @ self.cross
         other.target_mean, other.target_squares = self.target_mean, self.target_squares
         other._triangle = np.asfortranarray(components @ self.scatter @ components.T)
         return other

@@ -26,7 +26,7 @@ from hilbin.stream.errors import optional
 
 ARITY = 8
 BLOCKS_PER_THREAD = 8
-TASKS_PER_THREAD = 2  # of a wave: a task adds up the blocks that it reads, and sends one sum
+TASKS_PER_THREAD = 4  # of a wave: a task adds up the blocks that it reads, and sends one sum
 RETRIES = 2  # of a task that fails, for files on a network
 WAVES = 2
 WHAT = "a sum over Dask collections or on a cluster"
