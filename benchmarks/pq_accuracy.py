@@ -243,6 +243,8 @@ def figure(table: Table) -> list[dict[str, Any]]:
             "height": "",
             "x": bits,
             "ticks": [0.125, 0.25, 0.5, 1, 2, 4, 8],
+            "log": True,
+            "linear": ["accuracy, %"],
             "bounds": ["plain"],
             "panels": panels,
         }

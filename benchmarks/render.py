@@ -177,7 +177,8 @@ def draw_curves(plot: dict[str, Any], path: Path) -> None:
             style = styles.setdefault(name, curve_style(plot, name, len(styles)))
             points = [(x, v) for x, v in zip(plot["x"], values, strict=True) if v]
             axes.plot(*zip(*points, strict=True), **style)
-        axes.set_yscale("log")
+        if title not in plot.get("linear", ()):
+            axes.set_yscale("log")
         if plot.get("log"):
             axes.set_xscale("log")
             axes.set_xticks([], minor=True)
