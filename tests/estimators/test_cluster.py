@@ -75,7 +75,7 @@ def test_as_one_process(data, client, tmp_path, kind, given):
 
 def test_a_fit_on_a_cluster_is_resumed(data, client, tmp_path):
     X, y, _ = data
-    rows, labels = da.from_array(X, chunks=(20, -1)), da.from_array(y, 20)
+    rows, labels = da.from_array(X, chunks=(10, -1)), da.from_array(y, 10)
     model = FeatureRidgeClassifier(FOURIER, checkpoint=tmp_path / "where")
 
     def stop(name, done, n_rows):
