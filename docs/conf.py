@@ -26,7 +26,9 @@ autosummary_generate = True
 autodoc_typehints = "none"
 autodoc_member_order = "bysource"
 # scikit-learn's, on every class with sample weights; their text refers to its own glossary
-autodoc_default_options = {"exclude-members": "set_fit_request, set_score_request"}
+autodoc_default_options = {
+    "exclude-members": "set_fit_request, set_partial_fit_request, set_score_request"
+}
 numpydoc_show_class_members = False
 
 # Code blocks with prompts run by `sphinx-build -b doctest docs docs/_build/doctest`.
