@@ -37,7 +37,8 @@ for name, model in (("rows", plain), ("codes", coded)):
     print(f"trained on {name}: {model.score(Z[test], y[test]):.3f}, {model.n_iter_} passes")
 
 # %%
-# From a byte for 4 numbers to a byte for 64: what is lost, and when.
+# From a byte for 4 numbers to a byte for 64: here hardly anything is lost, since 2048 features say
+# the same thing many times.
 sizes = (4, 8, 16, 32, 64)
 accuracy, megabytes = [], []
 for size in sizes:
@@ -49,8 +50,10 @@ figure, axes = plt.subplots(figsize=(6, 3.2), layout="constrained")
 axes.axhline(plain.score(Z[test], y[test]), color="0.6", label="float32 rows")
 axes.plot(megabytes, accuracy, "o-", label="codes")
 for size, x, height in zip(sizes, megabytes, accuracy, strict=True):
-    axes.annotate(f"{4 * size}:1", (x, height), (0, 8), textcoords="offset points", ha="center")
+    axes.annotate(f"{4 * size}:1", (x, height), (0, -16), textcoords="offset points", ha="center")
 axes.set(xscale="log", xlabel="MB of training rows", ylabel="accuracy on other digits")
-axes.margins(y=0.2)
+axes.set(ylim=(0.8, 1))
+axes.set_xticks(megabytes, [f"{x:.2f}" for x in megabytes])
+axes.set_xticks([], minor=True)
 axes.legend(loc="lower right")
 plt.show()
