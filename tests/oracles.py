@@ -385,3 +385,37 @@ def hog(image, cell):
         block = np.minimum(block / np.sqrt((block**2).sum() + 1e-4), 0.2)
         out[y, x] = block / np.sqrt((block**2).sum() + 1e-4)
     return out
+
+
+def pair_descent(K, linear, low, high, total=0.0, epsilon=0.0, tol=1e-9, steps=200_000):
+    """Coefficients of a kernel machine of given sum, the worst pair of rows at a time.
+
+    Each has two variables, what it is above zero and what it is below.
+    """
+    n = linear.size
+    c = np.concatenate([np.zeros(n), np.zeros(n)])
+    bottom, top = (
+        np.concatenate([np.maximum(low, 0), np.minimum(low, 0)]),
+        np.concatenate([np.maximum(high, 0), np.minimum(high, 0)]),
+    )
+    missing = total
+    for i in range(n):  # the first rows take what the sum demands
+        c[i] = np.clip(missing, bottom[i], top[i])
+        missing -= c[i]
+    slope = np.concatenate([linear - epsilon, linear + epsilon])
+    for _ in range(steps):
+        gradient = np.tile(K @ (c[:n] + c[n:]), 2) - slope
+        up = np.where(c < top, -gradient, -np.inf)
+        down = np.where(c > bottom, -gradient, np.inf)
+        i, j = np.argmax(up), np.argmin(down)
+        if up[i] - down[j] <= tol:
+            break
+        a = max(K[i % n, i % n] + K[j % n, j % n] - 2 * K[i % n, j % n], 1e-12)
+        step = min((up[i] - down[j]) / a, top[i] - c[i], c[j] - bottom[j])
+        c[i], c[j] = c[i] + step, c[j] - step
+    return c[:n] + c[n:]
+
+
+def machine_objective(K, c, linear, epsilon=0.0):
+    """1/2 c'Kc - t'c + eps |c|_1."""
+    return 0.5 * c @ K @ c - linear @ c + epsilon * np.abs(c).sum()

@@ -58,6 +58,20 @@ template <class F> struct GramState {
   void prefetch(ptrdiff_t) const {}
 };
 
+// The same for a CSR matrix.
+template <class F, class Index> struct SparseGramState {
+  const F* values;
+  const int32_t* columns;
+  const Index* indptr;
+  F* scores;
+
+  double score(ptrdiff_t row) const { return scores[row]; }
+  void update(ptrdiff_t row, double change) const {
+    for (Index p = indptr[row]; p < indptr[row + 1]; ++p) scores[columns[p]] += F(change) * values[p];
+  }
+  void prefetch(ptrdiff_t) const {}
+};
+
 // The best value of a_i, given the gradient without eps.
 inline double best_dual(const Sample& s, double gradient, double epsilon) {
   double at;

@@ -125,6 +125,24 @@ template <class F> void define_gram(nb::module_& m) {
   }, "gram"_array, "scores"_array, HILBIN_CLASS_NAMES);
 }
 
+template <class F, class Index> void define_sparse_gram(nb::module_& m) {
+  m.def("sweep_sparse_gram", [](Vector<const F> values, Vector<const int32_t> columns, Vector<const Index> indptr, Vector<F> scores,
+                                HILBIN_COURSE_TYPES) {
+    nb::gil_scoped_release release;
+    require(indptr.shape(0) == samples.shape(0) + 1 && scores.shape(0) == samples.shape(0), "gram has the wrong shape");
+    return HILBIN_COURSE.run(SparseGramState<F, Index>{values.data(), columns.data(), indptr.data(), scores.data()});
+  }, "values"_array, "columns"_array, "indptr"_array, "scores"_array, HILBIN_COURSE_NAMES);
+  m.def("sweep_classes_sparse_gram", [](Vector<const F> values, Vector<const int32_t> columns, Vector<const Index> indptr,
+                                        Matrix<F> scores, HILBIN_CLASS_TYPES) {
+    nb::gil_scoped_release release;
+    const size_t n = scores.shape(1);
+    require(indptr.shape(0) == n + 1, "gram has the wrong shape");
+    std::vector<SparseGramState<F, Index>> states;
+    for (size_t k = 0; k < scores.shape(0); ++k) states.push_back({values.data(), columns.data(), indptr.data(), scores.data() + k * n});
+    return HILBIN_CLASS_COURSE.run(states);
+  }, "values"_array, "columns"_array, "indptr"_array, "scores"_array, HILBIN_CLASS_NAMES);
+}
+
 template <class F, class Code> void define_dense(nb::module_& m) {
   m.def("sweep_dense", [](Matrix<const Code> codes, Int64s first, Matrix<const int64_t> groups, Vector<F> cells,
                           Vector<const F> levels, Int64s places, HILBIN_COURSE_TYPES) {
@@ -209,6 +227,8 @@ template <class Code, class Entry> void define_packing(nb::module_& m) {
 
 template <class F> void define_tables(nb::module_& m) {
   define_gram<F>(m);
+  define_sparse_gram<F, int32_t>(m);
+  define_sparse_gram<F, int64_t>(m);
   define_dense<F, uint8_t>(m);
   define_dense<F, uint16_t>(m);
   define_dense<F, uint32_t>(m);

@@ -259,4 +259,5 @@ NB_MODULE(HILBIN_MODULE, m) {
   define_codes(m);
   define_vision(m);
   define_words(m);
+  define_smo(m);
 }

@@ -3,7 +3,9 @@
 from hilbin.solvers._bundle import bundle
 from hilbin.solvers._codes import Codes, drop_unused, rank_values
 from hilbin.solvers._crammer_singer import crammer_singer
+from hilbin.solvers._gram_rows import GramRows, LazyRows, SparseGramRows
 from hilbin.solvers._icd import classification, icd, regression
+from hilbin.solvers._kernel_ridge import KernelRidgePath, kernel_ridge, kernel_ridge_path
 from hilbin.solvers._lasso import group_lasso, lasso, lasso_path
 from hilbin.solvers._losses import (
     EpsilonInsensitive,
@@ -18,7 +20,9 @@ from hilbin.solvers._result import Result
 from hilbin.solvers._ridge import RidgePath, ridge, ridge_grid, ridge_path, unproject
 from hilbin.solvers._risk import MatrixRows, Risk
 from hilbin.solvers._risk_bundle import bundle_risk
-from hilbin.solvers._rows import GramRows, TableRows
+from hilbin.solvers._rows import TableRows
+from hilbin.solvers._smo import smo
+from hilbin.solvers._sparse_kernel_ridge import sparse_kernel_ridge
 from hilbin.solvers._word_rows import WordRows
 from hilbin.solvers._word_tables import WordTables
 
@@ -28,12 +32,15 @@ __all__ = [
     "EpsilonInsensitive",
     "GramRows",
     "Hinge",
+    "KernelRidgePath",
+    "LazyRows",
     "Logistic",
     "MatrixRows",
     "NodeRows",
     "Result",
     "RidgePath",
     "Risk",
+    "SparseGramRows",
     "SquaredEpsilonInsensitive",
     "SquaredHinge",
     "TableRows",
@@ -46,6 +53,8 @@ __all__ = [
     "drop_unused",
     "group_lasso",
     "icd",
+    "kernel_ridge",
+    "kernel_ridge_path",
     "lasso",
     "lasso_path",
     "pca",
@@ -54,5 +63,7 @@ __all__ = [
     "ridge",
     "ridge_grid",
     "ridge_path",
+    "smo",
+    "sparse_kernel_ridge",
     "unproject",
 ]

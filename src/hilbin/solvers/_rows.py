@@ -81,41 +81,6 @@ class TableRows:
         return self.codes.scores(self.codes.tables(columns)).reshape(coef.shape)
 
 
-class GramRows:
-    """Rows of a Gram matrix; the state of a descent is the score of every row.
-
-    Parameters
-    ----------
-    gram : array of shape (n, n)
-        Symmetric and positive semi-definite, float32 or float64.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from hilbin.solvers import GramRows
-    >>> GramRows(np.array([[3.0, 1.0], [1.0, 3.0]])).scores(np.array([1.0, 0.0]))
-    array([3., 1.])
-    """
-
-    def __init__(self, gram: Array):
-        self.gram = np.ascontiguousarray(gram)
-        self.norms = np.diag(gram).astype(np.float64)
-
-    def start(self, coef: Array, dtype: Any) -> Any:
-        """A function that runs one sweep, from the scores of ``coef``."""
-        scores = self.gram @ coef.astype(self.gram.dtype)
-        return lambda *course: core.sweep_gram(self.gram, scores, *course)
-
-    def start_classes(self, coef: Array, dtype: Any) -> Any:
-        """The same for the scores of every column of ``coef``."""
-        scores = np.ascontiguousarray((self.gram @ coef.astype(self.gram.dtype)).T)
-        return lambda *course: core.sweep_classes_gram(self.gram, scores, *course)
-
-    def scores(self, coef: Array) -> Array:
-        """``K @ coef``."""
-        return self.gram @ coef
-
-
 def _aligned_zeros(n: int, dtype: Any) -> Array:
     zeros = np.zeros(n + ALIGN * 2, dtype)
     skip = -zeros.ctypes.data % 64 // zeros.itemsize

@@ -1,0 +1,90 @@
+// Bindings of the decomposition solver. Every function is single-threaded and releases the GIL.
+#include <nanobind/stl/tuple.h>
+
+#include <tuple>
+
+#include "bindings.hpp"
+#include "smo.hpp"
+#include "smo_sparse.hpp"
+
+using namespace nb::literals;
+
+namespace hilbin {
+namespace {
+
+using Doubles = Vector<const double>;
+enum { state_coef, state_gradient, state_up, state_down, state_low, state_high, state_diagonal, state_numbers };
+using Report = std::tuple<int64_t, double, int64_t>;
+
+Machine machine(const Matrix<double>& state, double epsilon) {
+  require(state.shape(0) == state_numbers, "state has the wrong shape");
+  const ptrdiff_t n = state.shape(1);
+  double* at = state.data();
+  const Machine m{n,           at + state_coef * n,     at + state_gradient * n, at + state_up * n,
+                  at + state_down * n, at + state_low * n, at + state_high * n,     at + state_diagonal * n, epsilon};
+  for (ptrdiff_t i = 0; i < n; ++i) m.refresh(i);
+  return m;
+}
+
+Report report(const Steps& steps) { return {steps.done, steps.violation, steps.missing}; }
+
+template <class T> void define_dense(nb::module_& m) {
+  m.def("smo_dense", [](Matrix<const T> gram, Matrix<double> state, double epsilon, int64_t most, double tol) {
+    nb::gil_scoped_release release;
+    require(gram.shape(0) == gram.shape(1) && gram.shape(0) == state.shape(1), "gram has the wrong shape");
+    return report(descend(machine(state, epsilon), DenseRows<T>{gram.data(), ptrdiff_t(gram.shape(1)), nullptr, nullptr, nullptr}, most, tol));
+  }, "gram"_array, "state"_array, "epsilon"_a, "most"_a, "tol"_a);
+
+  m.def("smo_cached", [](Matrix<const T> cache, Vector<const int32_t> slots, Vector<int64_t> stamps, Vector<int64_t> clock,
+                         Matrix<double> state, double epsilon, int64_t most, double tol) {
+    nb::gil_scoped_release release;
+    require(cache.shape(1) == state.shape(1) && slots.shape(0) == state.shape(1), "the cache has the wrong shape");
+    require(stamps.shape(0) == cache.shape(0) && clock.shape(0) == 1, "there is a stamp for every row of the cache");
+    for (size_t i = 0; i < slots.shape(0); ++i) require(slots.data()[i] < int64_t(cache.shape(0)), "a slot is out of range");
+    return report(descend(machine(state, epsilon),
+                          DenseRows<T>{cache.data(), ptrdiff_t(cache.shape(1)), slots.data(), stamps.data(), clock.data()}, most, tol));
+  }, "cache"_array, "slots"_array, "stamps"_array, "clock"_array, "state"_array, "epsilon"_a, "most"_a, "tol"_a);
+
+  // out += coefficients' rows: in float64, a few rows at a time.
+  m.def("add_rows", [](Matrix<const T> rows, Doubles coefficients, Vector<double> out) {
+    nb::gil_scoped_release release;
+    require(rows.shape(0) == coefficients.shape(0) && rows.shape(1) == out.shape(0), "rows have the wrong shape");
+    add_rows(rows.data(), ptrdiff_t(rows.shape(0)), ptrdiff_t(rows.shape(1)), coefficients.data(), out.data());
+  }, "rows"_array, "coefficients"_array, "out"_array);
+
+  m.def("take_square", [](Matrix<const T> gram, Vector<const int32_t> which, Matrix<T> out) {
+    nb::gil_scoped_release release;
+    const ptrdiff_t n = which.shape(0);
+    require(gram.shape(0) == gram.shape(1) && ptrdiff_t(out.shape(0)) == n && ptrdiff_t(out.shape(1)) == n, "out has the wrong shape");
+    for (ptrdiff_t i = 0; i < n; ++i)
+      require(0 <= which.data()[i] && which.data()[i] < int64_t(gram.shape(0)), "a row is out of range");
+    for (ptrdiff_t i = 0; i < n; ++i) {
+      const T* from = gram.data() + which.data()[i] * ptrdiff_t(gram.shape(1));
+      for (ptrdiff_t j = 0; j < n; ++j) out.data()[i * n + j] = from[which.data()[j]];
+    }
+  }, "gram"_array, "which"_array, "out"_array);
+}
+
+template <class T, class Index> void define_sparse(nb::module_& m) {
+  m.def("smo_sparse", [](Vector<const T> values, Vector<const int32_t> columns, Vector<const Index> indptr, Matrix<double> state,
+                         double epsilon, int64_t most, double tol) {
+    nb::gil_scoped_release release;
+    const size_t n = state.shape(1);
+    require(indptr.shape(0) == n + 1 && values.shape(0) == columns.shape(0) && int64_t(indptr.data()[n]) <= int64_t(values.shape(0)),
+            "gram has the wrong shape");
+    return report(descend(machine(state, epsilon), SparseRows<T, Index>{values.data(), columns.data(), indptr.data()}, most, tol));
+  }, "values"_array, "columns"_array, "indptr"_array, "state"_array, "epsilon"_a, "most"_a, "tol"_a);
+}
+
+}  // namespace
+
+void define_smo(nb::module_& m) {
+  define_dense<float>(m);
+  define_dense<double>(m);
+  define_sparse<float, int32_t>(m);
+  define_sparse<float, int64_t>(m);
+  define_sparse<double, int32_t>(m);
+  define_sparse<double, int64_t>(m);
+}
+
+}  // namespace hilbin

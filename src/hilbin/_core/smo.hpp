@@ -1,0 +1,241 @@
+// Steps of sequential minimal optimisation on the dual of a kernel machine, in signed coefficients:
+//
+//   min over c  of  1/2 c'Kc - t'c + eps |c|_1,   low_i <= c_i <= high_i,   sum of c given.
+//
+// A step moves weight from row j to row i, which keeps the sum: i is the row that gains most per unit, j the one that
+// with i lowers the objective most, by the second order (Fan, Chen and Lin, JMLR 2005). What a row gains by a change
+// up is -(g_i + up_i), by a change down g_i + down_i, g = Kc - t: `up` and `down` are +-eps, or infinite where the row
+// is at its bound. A coefficient stops at zero if eps is not 0, where the slope changes.
+#pragma once
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+
+#include "simd.hpp"
+
+namespace hilbin {
+
+constexpr double infinite = std::numeric_limits<double>::infinity();
+constexpr double least_curvature = 1e-12;
+
+struct Machine {
+  ptrdiff_t rows;
+  double *coef, *gradient, *up, *down;
+  const double *low, *high, *diagonal;
+  double epsilon;
+
+  void refresh(ptrdiff_t i) const {
+    const double c = coef[i];
+    up[i] = c >= high[i] ? infinite : c >= 0 ? epsilon : -epsilon;
+    down[i] = c <= low[i] ? -infinite : c > 0 ? epsilon : -epsilon;
+  }
+};
+
+// A row and what it gains.
+struct Choice {
+  ptrdiff_t row = -1;
+  double gain = -infinite;
+};
+
+// The largest of values met in vectors, and where: every lane keeps its own.
+struct Largest {
+  Vec<double> value = splat(-infinite), at = splat(-1.0);
+  void meet(Vec<double> candidate, Vec<double> place) {
+    const auto more = candidate > value;
+    value = more ? candidate : value;
+    at = more ? place : at;
+  }
+  Choice best() const {
+    Choice found;
+    for (int l = 0; l < lanes<double>; ++l)
+      if (value[l] > found.gain) found = {ptrdiff_t(at[l]), value[l]};
+    return found;
+  }
+};
+
+inline Vec<double> places_from(ptrdiff_t begin) {
+  Vec<double> places;
+  for (int l = 0; l < lanes<double>; ++l) places[l] = double(begin + l);
+  return places;
+}
+
+// Calls block(j) for whole vectors and one(j) for the rest.
+template <class Block, class One> HILBIN_INLINE void each_vector(ptrdiff_t j, ptrdiff_t end, Block block, One one) {
+  for (; j + lanes<double> <= end; j += lanes<double>) block(j);
+  for (; j < end; ++j) one(j);
+}
+
+// g += change * row, and the row that then gains most by a change up.
+template <class T> Choice add_two(const Machine& m, const T* first, const T* second, double change) {
+  Largest largest;
+  Choice rest;
+  Vec<double> places = places_from(0);
+  each_vector(
+      0, m.rows,
+      [&](ptrdiff_t j) HILBIN_INLINE_LAMBDA {
+        const Vec<double> g = load(m.gradient + j) + splat(change) * (load_doubles(first + j) - load_doubles(second + j));
+        store(m.gradient + j, g);
+        largest.meet(-(g + load(m.up + j)), places);
+        places += splat(double(lanes<double>));
+      },
+      [&](ptrdiff_t j) HILBIN_INLINE_LAMBDA {
+        m.gradient[j] += change * (double(first[j]) - double(second[j]));
+        const double gain = -(m.gradient[j] + m.up[j]);
+        if (gain > rest.gain) rest = {j, gain};
+      });
+  const Choice best = largest.best();
+  return rest.gain > best.gain ? rest : best;
+}
+
+struct Pair {
+  Choice gains_up, gains_down;
+};
+
+// The rows of a range that gain most by a change up and by a change down.
+inline Pair extremes(const Machine& m, ptrdiff_t begin, ptrdiff_t end) {
+  Largest up, down;
+  Pair rest;
+  Vec<double> places = places_from(begin);
+  each_vector(
+      begin, end,
+      [&](ptrdiff_t j) HILBIN_INLINE_LAMBDA {
+        const Vec<double> g = load(m.gradient + j);
+        up.meet(-(g + load(m.up + j)), places);
+        down.meet(g + load(m.down + j), places);
+        places += splat(double(lanes<double>));
+      },
+      [&](ptrdiff_t j) HILBIN_INLINE_LAMBDA {
+        const double up_gain = -(m.gradient[j] + m.up[j]), down_gain = m.gradient[j] + m.down[j];
+        if (up_gain > rest.gains_up.gain) rest.gains_up = {j, up_gain};
+        if (down_gain > rest.gains_down.gain) rest.gains_down = {j, down_gain};
+      });
+  Pair best{up.best(), down.best()};
+  if (rest.gains_up.gain > best.gains_up.gain) best.gains_up = rest.gains_up;
+  if (rest.gains_down.gain > best.gains_down.gain) best.gains_down = rest.gains_down;
+  return best;
+}
+
+inline double curvature(const Machine& m, ptrdiff_t i, ptrdiff_t j, double k) {
+  return std::max(m.diagonal[i] + m.diagonal[j] - 2 * k, least_curvature);
+}
+
+// The partner of row i that lowers the objective most, by b^2 / a for the slope b and the curvature a of the pair;
+// `most_down` is the largest gain of any change down.
+template <class T> Choice choose_partner(const Machine& m, Choice i, const T* row, double& most_down) {
+  const Vec<double> own = splat(m.diagonal[i.row]), least = splat(least_curvature);
+  // Fractions are compared by their products: a division costs more.
+  Vec<double> slope2{}, curve = splat(1.0), at = splat(-1.0), most = splat(-infinite), places = places_from(0);
+  Choice best;
+  most_down = -infinite;
+  auto one = [&](ptrdiff_t j) HILBIN_INLINE_LAMBDA {
+    const double gain = m.gradient[j] + m.down[j], b = i.gain + gain;
+    most_down = std::max(most_down, gain);
+    if (b > 0 && b * b > best.gain * curvature(m, i.row, j, row[j])) best = {j, b * b / curvature(m, i.row, j, row[j])};
+  };
+  best.gain = 0;
+  each_vector(
+      0, m.rows,
+      [&](ptrdiff_t j) HILBIN_INLINE_LAMBDA {
+        const Vec<double> gain = load(m.gradient + j) + load(m.down + j);
+        most = larger(most, gain);
+        const Vec<double> b = larger(gain + splat(i.gain), Vec<double>{});
+        const Vec<double> a = larger(own + load(m.diagonal + j) - 2.0 * load_doubles(row + j), least);
+        const auto more = b * b * curve > slope2 * a;
+        slope2 = more ? b * b : slope2;
+        curve = more ? a : curve;
+        at = more ? places : at;
+        places += splat(double(lanes<double>));
+      },
+      one);
+  for (int l = 0; l < lanes<double>; ++l) {
+    most_down = std::max(most_down, most[l]);
+    if (at[l] >= 0 && slope2[l] > best.gain * curve[l]) best = {ptrdiff_t(at[l]), slope2[l] / curve[l]};
+  }
+  return best;
+}
+
+// Moves weight from row j to row i, as far as helps; returns how much.
+inline double move(const Machine& m, ptrdiff_t i, ptrdiff_t j, double k) {
+  const double slope = -(m.gradient[i] + m.up[i]) + m.gradient[j] + m.down[j];
+  const bool i_stops = m.epsilon > 0 && m.coef[i] < 0, j_stops = m.epsilon > 0 && m.coef[j] > 0;
+  const double i_end = i_stops ? 0 : m.high[i], j_end = j_stops ? 0 : m.low[j];
+  const double i_room = i_end - m.coef[i], j_room = m.coef[j] - j_end;
+  const double step = std::min({slope / curvature(m, i, j, k), i_room, j_room});
+  m.coef[i] = step == i_room ? i_end : m.coef[i] + step;
+  m.coef[j] = step == j_room ? j_end : m.coef[j] - step;
+  m.refresh(i);
+  m.refresh(j);
+  return step;
+}
+
+// Rows of a dense matrix; `slots`, if given, says where in the matrix row i is, -1 that it is not there.
+template <class T> struct DenseRows {
+  const T* values;
+  ptrdiff_t width;
+  const int32_t* slots;
+  int64_t *stamps, *clock;
+
+  bool has(ptrdiff_t i) const { return slots == nullptr || slots[i] >= 0; }
+  const T* row(ptrdiff_t i) const {
+    if (slots == nullptr) return values + i * width;
+    stamps[slots[i]] = ++*clock;
+    return values + slots[i] * width;
+  }
+};
+
+// out += sum of coefficients times rows, four rows in one pass; rows of coefficient 0 are not read.
+template <class T> void add_rows(const T* rows, ptrdiff_t n, ptrdiff_t width, const double* coefficients, double* out) {
+  constexpr int most = 4;
+  ptrdiff_t which[most] = {};
+  for (ptrdiff_t i = 0; i < n;) {
+    int k = 0;
+    for (; i < n && k < most; ++i)
+      if (coefficients[i] != 0) which[k++] = i;
+    double c[most] = {};
+    const T* row[most];
+    for (int r = 0; r < most; ++r) {
+      row[r] = rows + which[r < k ? r : 0] * width;
+      if (r < k) c[r] = coefficients[which[r]];
+    }
+    if (k == 0) break;
+    each_vector(
+        0, width,
+        [&](ptrdiff_t j) HILBIN_INLINE_LAMBDA {
+          Vec<double> sum = load(out + j);
+          for (int r = 0; r < most; ++r) sum += splat(c[r]) * load_doubles(row[r] + j);
+          store(out + j, sum);
+        },
+        [&](ptrdiff_t j) HILBIN_INLINE_LAMBDA {
+          for (int r = 0; r < most; ++r) out[j] += c[r] * double(row[r][j]);
+        });
+  }
+}
+
+struct Steps {
+  int64_t done = 0;
+  double violation = infinite;
+  ptrdiff_t missing = -1;  // a row that is needed and not there
+};
+
+template <class T> Steps descend(const Machine& m, const DenseRows<T>& rows, int64_t most, double tol) {
+  Steps steps;
+  Choice i = extremes(m, 0, m.rows).gains_up;
+  for (;;) {
+    double most_down;
+    if (i.row < 0) return steps.violation = 0, steps;
+    if (!rows.has(i.row)) return steps.missing = i.row, steps;
+    const T* up = rows.row(i.row);
+    const Choice j = choose_partner(m, i, up, most_down);
+    steps.violation = std::max(0.0, i.gain + most_down);
+    if (steps.violation <= tol || j.row < 0 || steps.done == most) return steps;
+    if (!rows.has(j.row)) return steps.missing = j.row, steps;
+    const T* down = rows.row(j.row);
+    const double change = move(m, i.row, j.row, up[j.row]);
+    i = add_two(m, up, down, change);
+    ++steps.done;
+  }
+}
+
+}  // namespace hilbin

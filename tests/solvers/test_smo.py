@@ -1,0 +1,249 @@
+"""Sequential minimal optimisation: the optimum of LIBSVM and of an oracle, and a certificate."""
+
+import numpy as np
+import oracles
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.svm import SVC, SVR, OneClassSVM
+
+from hilbin.kernels import GCS, Chi2, Exponential, Gaussian, Intersection, Laplace
+from hilbin.solvers import GramRows, LazyRows, SparseGramRows, smo
+from hilbin.solvers._smo import feasible
+
+N, C = 120, 2.0
+KERNELS = [
+    Intersection(),
+    Chi2(),
+    Exponential(Chi2(), 1.0),
+    Gaussian(0.5),
+    Laplace(1.0),
+    GCS(radius=1.2),
+]
+TIGHT = 1e-7
+
+
+@pytest.fixture(scope="module")
+def points():
+    return np.random.default_rng(0).gamma(0.7, size=(N, 4))
+
+
+@pytest.fixture(scope="module")
+def y(points):
+    noise = 0.4 * np.random.default_rng(1).normal(size=N)
+    return np.where(np.sin(2 * points[:, 0]) + points[:, 1] + noise > 1.2, 1.0, -1.0)
+
+
+@pytest.fixture(scope="module", params=KERNELS, ids=lambda k: type(k).__name__)
+def gram(request, points):
+    K = request.param.gram(points)
+    return K.toarray() if sp.issparse(K) else K
+
+
+def bounds(y, C):
+    return np.minimum(0, C * y), np.maximum(0, C * y)
+
+
+def rows_of(kind, K):
+    if kind == "dense":
+        return GramRows(K)
+    if kind == "float32":
+        return GramRows(K.astype(np.float32))
+    if kind == "sparse":
+        return SparseGramRows(sp.csr_array(K))
+    return LazyRows(lambda i: K[i], np.diag(K), memory=30 * 4 * len(K))
+
+
+def violation(K, c, linear, low, high, epsilon=0.0):
+    """By how much a pair of rows violates its conditions."""
+    g = K @ c - linear
+    up = np.where(c < high, -g - np.where(c >= 0, epsilon, -epsilon), -np.inf)
+    down = np.where(c > low, -g - np.where(c > 0, epsilon, -epsilon), np.inf)
+    return up.max() - down.min()
+
+
+@pytest.mark.parametrize("kind", ["dense", "sparse", "lazy"])
+def test_classifier_is_libsvms(gram, y, kind):
+    low, high = bounds(y, C)
+    tight = TIGHT if kind != "lazy" else 1e-5
+    result = smo(rows_of(kind, gram), y, low, high, tol=tight)
+    peer = SVC(kernel="precomputed", C=C, tol=1e-8).fit(gram, y)
+    theirs = np.zeros(N)
+    theirs[peer.support_] = peer.dual_coef_[0]
+    ours = oracles.machine_objective(gram, result.coef, y)
+    assert ours == pytest.approx(oracles.machine_objective(gram, theirs, y), rel=1e-6)
+    scores = gram @ result.coef + result.bias
+    np.testing.assert_allclose(scores, peer.decision_function(gram), atol=1e-4)
+    assert result.converged
+    assert violation(gram, result.coef, y, low, high) <= 2 * tight
+    assert abs(result.coef.sum()) < 1e-9
+
+
+def test_regression_is_libsvms(gram, points):
+    t = np.sin(points[:, 0]) + points[:, 2]
+    low, high = np.full(N, -C), np.full(N, C)
+    result = smo(GramRows(gram), t, low, high, epsilon=0.1, tol=TIGHT)
+    peer = SVR(kernel="precomputed", C=C, epsilon=0.1, tol=1e-8).fit(gram, t)
+    np.testing.assert_allclose(gram @ result.coef + result.bias, peer.predict(gram), atol=1e-4)
+    assert violation(gram, result.coef, t, low, high, 0.1) <= 2 * TIGHT
+
+
+def test_one_class_is_libsvms(gram):
+    nu = 0.2
+    result = smo(
+        GramRows(gram), np.zeros(N), np.zeros(N), np.full(N, 1 / (nu * N)), total=1, tol=1e-9
+    )
+    peer = OneClassSVM(kernel="precomputed", nu=nu, tol=1e-9).fit(gram)
+    ours = (gram @ result.coef + result.bias) * nu * N
+    np.testing.assert_allclose(ours, peer.decision_function(gram), atol=1e-4)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    seed=st.integers(0, 10**6),
+    epsilon=st.sampled_from([0.0, 0.05, 0.5]),
+    total=st.sampled_from([0.0, 1.0]),
+    kind=st.sampled_from(["dense", "sparse", "lazy", "float32"]),
+)
+def test_optimum_of_the_oracle_and_certificate(seed, epsilon, total, kind):
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(2, 30))
+    Z = rng.normal(size=(n, 3)) * (rng.random((n, 3)) < 0.5)
+    K = Z @ Z.T + 0.1 * np.eye(n)
+    t, high = rng.normal(size=n), rng.uniform(0.1, 2, n) + total
+    low = -high if epsilon else np.zeros(n)
+    high[rng.random(n) < 0.1] = 0  # rows that are fixed
+    if high.sum() < total:
+        high[0] = total
+    given_tol = 1e-6 if kind in ("dense", "sparse") else 1e-4
+    result = smo(rows_of(kind, K), t, low, high, total=total, epsilon=epsilon, tol=given_tol)
+    slow = oracles.pair_descent(K, t, low, high, total, epsilon)
+    best = oracles.machine_objective(K, slow, t, epsilon)
+    ours = oracles.machine_objective(K, result.coef, t, epsilon)
+    assert ours == pytest.approx(best, abs=1e-3 if given_tol == 1e-4 else 1e-5)
+    assert (result.coef >= low).all()
+    assert (result.coef <= high).all()
+    assert result.coef.sum() == pytest.approx(total, abs=1e-9)
+    assert result.gap >= -1e-9 - 1e-5 * (kind in ("lazy", "float32"))
+    assert ours - best <= result.gap + 1e-9 + 1e-5 * (kind in ("lazy", "float32"))
+    assert result.gap <= 2 * given_tol * np.abs(np.maximum(high, -low)).sum() + 1e-5
+
+
+def test_rows_left_out_change_nothing():
+    rng = np.random.default_rng(0)
+    Z = rng.normal(size=(1500, 2))
+    y = np.where(np.hypot(*Z.T) + 0.1 * rng.normal(size=1500) > 1, 1.0, -1.0)
+    K = Gaussian(1.0).gram(Z)
+    low, high = bounds(y, 50.0)
+    for kind in ("dense", "sparse"):
+        sizes = []
+        rows = rows_of(kind, K)
+        whole = smo(rows, y, low, high, tol=1e-5, shrinking=False)
+        taken = rows.restricted
+        rows.price = lambda size: 0
+        rows.restricted = lambda part, taken=taken, sizes=sizes: (
+            sizes.append(part.size),
+            taken(part),
+        )[1]
+        part = smo(rows, y, low, high, tol=1e-5)
+        assert sizes
+        assert min(sizes) <= 750
+        assert part.converged
+        assert part.objective == pytest.approx(whole.objective, rel=1e-6)
+        assert violation(K, part.coef, y, low, high) <= 2e-5
+
+
+def test_warm_start_needs_no_steps(gram, y):
+    low, high = bounds(y, C)
+    first = smo(GramRows(gram), y, low, high, tol=1e-6)
+    again = smo(GramRows(gram), y, low, high, tol=2e-6, dual=first.dual)
+    assert again.n_iter == 0
+    assert again.objective == first.objective
+
+
+@given(seed=st.integers(0, 10**6))
+def test_start_is_feasible(seed):
+    rng = np.random.default_rng(seed)
+    low, high = -rng.random(9), rng.random(9)
+    total = rng.uniform(low.sum(), high.sum())
+    c = feasible(rng.normal(size=9), low, high, total)
+    assert (c >= low).all()
+    assert (c <= high).all()
+    assert c.sum() == pytest.approx(total, abs=1e-12)
+
+
+def test_sum_that_cannot_be_is_refused():
+    with pytest.raises(ValueError, match="sum 3"):
+        smo(GramRows(np.eye(2)), np.zeros(2), np.zeros(2), np.ones(2), total=3)
+
+
+def test_stops_when_told(gram, y):
+    low, high = bounds(y, C)
+    told = []
+    result = smo(
+        GramRows(gram),
+        y,
+        low,
+        high,
+        tol=1e-9,
+        max_iter=3,
+        proceed=lambda *a: told.append(a) or True,
+    )
+    assert not result.converged
+    assert result.n_iter == 3
+    assert told[-1][0] == 3
+    assert result.gap > 0
+
+
+def test_interrupt_keeps_what_was_learnt(gram, y):
+    low, high = bounds(y, C)
+    told = []
+
+    def proceed(steps, _):
+        told.append(steps)
+        if steps > 0:
+            raise KeyboardInterrupt
+        return False
+
+    result = smo(GramRows(gram), y, low, high, tol=1e-9, max_iter=20, proceed=proceed)
+    assert told[-1] == -1
+    assert not result.converged
+    assert np.count_nonzero(result.coef) > 0
+
+
+def test_lazy_rows_stay_within_their_memory(gram, y):
+    low, high = bounds(y, C)
+    asked = []
+
+    def compute(rows):
+        asked.append(rows.size)
+        return gram[rows]
+
+    rows = LazyRows(compute, np.diag(gram), memory=40 * 4 * N)
+    assert rows.cache.nbytes <= 40 * 4 * N
+    result = smo(rows, y, low, high, tol=1e-4)
+    assert result.converged
+    assert rows.computed > len(rows.cache)  # rows were thrown out
+    assert max(asked) <= 9
+    held = np.flatnonzero(rows.slots >= 0)
+    np.testing.assert_allclose(rows.cache[rows.slots[held]], gram[held], rtol=1e-6)
+    np.testing.assert_array_equal(rows.owners[rows.slots[held]], held)
+
+
+def test_equal_rows_and_no_curvature():
+    K = np.ones((6, 6))
+    y = np.array([1.0, 1, 1, -1, -1, -1])
+    result = smo(GramRows(K), y, *bounds(y, 1.0))
+    assert result.converged
+    assert result.bias == pytest.approx(0)
+    assert result.objective == pytest.approx(6)  # nothing can be told apart
+
+
+@pytest.mark.parametrize("kind", ["dense", "float32", "sparse", "lazy"])
+def test_scores_of_columns(gram, kind):
+    coef = np.random.default_rng(0).normal(size=(N, 3)) * (np.arange(N) % 3 > 0)[:, None]
+    rows = rows_of(kind, gram)
+    np.testing.assert_allclose(rows.scores(coef), gram @ coef, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(rows.scores(coef[:, 1]), gram @ coef[:, 1], rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(rows.norms, np.diag(gram), rtol=1e-6)
