@@ -41,22 +41,42 @@ def pairwise_sum(op: Op, X: Matrix, Y: Matrix | None, n_jobs: int | None) -> Arr
         return _sparse_sum(op, X, Y, n_jobs)
     x = _prepared(op, X, n_jobs)
     y = x if Y is None else _prepared(op, Y, n_jobs)
-    n_columns, n_features = y[0].shape
-    out = np.empty((X.shape[0], n_columns), dtype=X.dtype)
-    numbers = op.numbers.astype(X.dtype, copy=False)
+    return _Panels(op, y, n_jobs).sums(x, n_jobs, symmetric=Y is None)
 
-    width = getattr(core, f"panel_rows_{X.dtype.name}")(op.name)
-    packed = np.empty(-(-n_columns // width) * width * n_features * len(y), dtype=X.dtype)
 
-    def pack(begin: int, end: int) -> None:
-        core.pack(op.name, y, packed, begin, end)
+def sums_against(op: Op, Y: Matrix, n_jobs: int | None) -> Callable[[Matrix], Array]:
+    """``X -> pairwise_sum(op, X, Y)``; what belongs to ``Y`` is computed once."""
+    if sp.issparse(Y):
+        return lambda X: _sparse_sum(op, X, Y, n_jobs)
+    panels = _Panels(op, _prepared(op, Y, n_jobs), n_jobs)
+    return lambda X: panels.sums(_prepared(op, X, n_jobs), n_jobs)
 
-    def band(begin: int, end: int) -> None:
-        core.band(op.name, numbers, x, packed, out, begin, end, Y is None)
 
-    run(pack, ranges(n_columns, ROWS_PER_PACKING), n_jobs)
-    run(band, ranges(X.shape[0], ROWS_PER_TASK), n_jobs)
-    return out
+class _Panels:
+    """Dense rows as the core wants them on the right side: in panels of a few rows."""
+
+    def __init__(self, op: Op, y: list[Array], n_jobs: int | None):
+        self.op, (self.n_rows, n_features) = op, y[0].shape
+        dtype = y[0].dtype
+        width = getattr(core, f"panel_rows_{dtype.name}")(op.name)
+        size = -(-self.n_rows // width) * width * n_features * len(y)
+        self.packed = np.empty(size, dtype=dtype)
+
+        def pack(begin: int, end: int) -> None:
+            core.pack(op.name, y, self.packed, begin, end)
+
+        run(pack, ranges(self.n_rows, ROWS_PER_PACKING), n_jobs)
+
+    def sums(self, x: list[Array], n_jobs: int | None, *, symmetric: bool = False) -> Array:
+        """The matrix for prepared rows on the left; for the rows themselves at half the work."""
+        out = np.empty((len(x[0]), self.n_rows), dtype=self.packed.dtype)
+        numbers = self.op.numbers.astype(out.dtype, copy=False)
+
+        def band(begin: int, end: int) -> None:
+            core.band(self.op.name, numbers, x, self.packed, out, begin, end, symmetric)
+
+        run(band, ranges(len(out), ROWS_PER_TASK), n_jobs)
+        return out
 
 
 def _sparse_sum(op: Op, X: Matrix, Y: Matrix | None, n_jobs: int | None) -> Array:

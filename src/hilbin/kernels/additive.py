@@ -10,13 +10,14 @@ A kernel may name a compiled function of its own (``op``), which
 :func:`hilbin.kernels.check_kernel` compares with the profile.
 """
 
+from collections.abc import Callable
 from typing import ClassVar
 
 import numpy as np
 import scipy.sparse as sp
 
 from hilbin.kernels._arrays import Array, Matrix, row_sums
-from hilbin.kernels._pairwise import Op, pairwise_sum
+from hilbin.kernels._pairwise import Op, pairwise_sum, sums_against
 from hilbin.kernels._profile import profile_op
 from hilbin.kernels.base import Kernel
 
@@ -51,6 +52,10 @@ class AdditiveKernel(Kernel):
 
     def _gram(self, X: Matrix, Y: Matrix | None, n_jobs: int | None) -> Array:
         return pairwise_sum(self._compiled() or self.tabulated(X, Y), X, Y, n_jobs)
+
+    def _against(self, Y: Matrix, n_jobs: int | None) -> Callable[[Matrix], Array]:
+        op = self._compiled()  # a table spans the values of both sides
+        return super()._against(Y, n_jobs) if op is None else sums_against(op, Y, n_jobs)
 
     def _diag(self, X: Matrix) -> Array:
         at_zero = float(self.profile(np.zeros(1))[0])

@@ -7,7 +7,7 @@ Computer Vision*, chapter 2). Kernels that break this law say so by ``psd = Fals
 
 import math
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import MISSING, fields, is_dataclass, replace
 from typing import Any, Self, cast
 
@@ -50,6 +50,10 @@ class Kernel:
 
     def _diag(self, X: Matrix) -> Array:
         raise NotImplementedError
+
+    def _against(self, Y: Matrix, n_jobs: int | None) -> Callable[[Matrix], Any]:
+        """``X -> _gram(X, Y)``; what belongs to ``Y`` alone may be computed once."""
+        return lambda X: self._gram(X, Y, n_jobs)
 
     def _resolve(self, X: Matrix, random_state: Any) -> Self:
         return self

@@ -59,6 +59,7 @@ def check_kernel(
             f"{kernel!r} breaks the law of positive definiteness: eigenvalue {eigenvalues[0]:.1e}"
         )
     same(kernel.gram(rows, rows[:7]), K[:, :7], "parts")
+    same(kernel._against(rows, None)(rows[:7]), K[:7], "prepared rows")
     same(kernel.gram(np.asfortranarray(rows)), K, "memory order")
     same(kernel.gram(rows, n_jobs=2), K, "threads")
     same(kernel.gram(rows.astype(np.float32)), K, "float32", 2e-5)

@@ -1,5 +1,6 @@
 """The exponential of a kernel's distance."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -46,23 +47,22 @@ class Exponential(WrapperKernel):
 
     def _gram(self, X: Matrix, Y: Matrix | None, n_jobs: int | None) -> Array:
         D = self._distances(X, Y, float(self.gamma), n_jobs)  # type: ignore[arg-type]
-        return rowwise(D, lambda block, _: np.exp(np.negative(block, out=block), out=block), n_jobs)
+        return _falling(D, n_jobs)
+
+    def _against(self, Y: Matrix, n_jobs: int | None) -> Callable[[Matrix], Array]:
+        inner, gamma = self.kernel._against(Y, n_jobs), float(self.gamma)  # type: ignore[arg-type]
+        y = self.kernel._diag(Y)
+
+        def gram(X: Matrix) -> Array:
+            D = _subtracted(dense(inner(X)), gamma, self.kernel._diag(X), y, n_jobs)
+            return _falling(D, n_jobs)
+
+        return gram
 
     def _distances(self, X: Matrix, Y: Matrix | None, gamma: float, n_jobs: int | None) -> Array:
         """``gamma d``."""
-        K = dense(self.kernel._gram(X, Y, n_jobs))
-        x = (0.5 * gamma * self.kernel._diag(X)).astype(K.dtype)
-        y = x if Y is None else (0.5 * gamma * self.kernel._diag(Y)).astype(K.dtype)
-
-        def subtract(block: Array, rows: slice) -> None:
-            sums = x[rows, None] + y  # first: the result is symmetric to the last bit
-            block *= gamma
-            np.subtract(sums, block, out=block)
-            np.maximum(block, 0, out=block)
-            if Y is None:
-                np.fill_diagonal(block[:, rows], 0)
-
-        return rowwise(K, subtract, n_jobs)
+        K, x = dense(self.kernel._gram(X, Y, n_jobs)), self.kernel._diag(X)
+        return _subtracted(K, gamma, x, None if Y is None else self.kernel._diag(Y), n_jobs)
 
     def _diag(self, X: Matrix) -> Array:
         return np.ones(X.shape[0])
@@ -73,3 +73,24 @@ class Exponential(WrapperKernel):
             return resolved
         distances = resolved._distances(sample(X, random_state), None, 1.0, None)
         return resolved.replace(gamma=1 / statistic(self.gamma, distances, "gamma"))  # type: ignore[arg-type]
+
+
+def _subtracted(K: Array, gamma: float, x: Array, y: Array | None, n_jobs: int | None) -> Array:
+    """``gamma d`` in place of ``K``; ``x`` and ``y`` are the diagonals, y=None is the same rows."""
+    left = (0.5 * gamma * x).astype(K.dtype)
+    right = left if y is None else (0.5 * gamma * y).astype(K.dtype)
+
+    def subtract(block: Array, rows: slice) -> None:
+        sums = left[rows, None] + right  # first: the result is symmetric to the last bit
+        block *= gamma
+        np.subtract(sums, block, out=block)
+        np.maximum(block, 0, out=block)
+        if y is None:
+            np.fill_diagonal(block[:, rows], 0)
+
+    return rowwise(K, subtract, n_jobs)
+
+
+def _falling(D: Array, n_jobs: int | None) -> Array:
+    """``exp(-D)`` in place."""
+    return rowwise(D, lambda block, _: np.exp(np.negative(block, out=block), out=block), n_jobs)
