@@ -9,7 +9,16 @@ from hypothesis import strategies as st
 from sklearn.svm import SVC, SVR, OneClassSVM
 
 from hilbin.kernels import GCS, Chi2, Exponential, Gaussian, Intersection, Laplace
-from hilbin.solvers import GramRows, LazyRows, SparseGramRows, smo
+from hilbin.solvers import (
+    GramRows,
+    LazyRows,
+    SparseGramRows,
+    classification,
+    crammer_singer,
+    icd,
+    regression,
+    smo,
+)
 from hilbin.solvers._smo import feasible
 
 N, C = 120, 2.0
@@ -45,14 +54,14 @@ def bounds(y, C):
     return np.minimum(0, C * y), np.maximum(0, C * y)
 
 
-def rows_of(kind, K):
+def rows_of(kind, K, kept=30):
     if kind == "dense":
         return GramRows(K)
     if kind == "float32":
         return GramRows(K.astype(np.float32))
     if kind == "sparse":
         return SparseGramRows(sp.csr_array(K))
-    return LazyRows(lambda i: K[i], np.diag(K), memory=30 * 4 * len(K))
+    return LazyRows(lambda i: K[i], np.diag(K), memory=kept * 4 * len(K))
 
 
 def violation(K, c, linear, low, high, epsilon=0.0):
@@ -247,3 +256,45 @@ def test_scores_of_columns(gram, kind):
     np.testing.assert_allclose(rows.scores(coef), gram @ coef, rtol=1e-5, atol=1e-5)
     np.testing.assert_allclose(rows.scores(coef[:, 1]), gram @ coef[:, 1], rtol=1e-5, atol=1e-5)
     np.testing.assert_allclose(rows.norms, np.diag(gram), rtol=1e-6)
+
+
+def assert_certified(result, optimum):
+    """The optimum lies within the gap, and the gap is small."""
+    slack = 1e-5 * optimum
+    assert result.objective - result.gap - slack <= optimum <= result.objective + slack
+    assert result.gap <= 0.02 * optimum
+
+
+@pytest.mark.parametrize("kind", ["sparse", "lazy"])
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+def test_descent_with_a_penalised_bias(gram, y, kind, loss):
+    problem = classification(y, np.full(N, C), loss)
+    expected = icd(GramRows(gram), problem, bias=0.5, tol=1e-8, max_iter=20_000)
+    tol = 1e-8 if kind == "sparse" else 1e-3
+    found = icd(rows_of(kind, gram, 130), problem, bias=0.5, tol=tol, max_iter=20_000)
+    assert found.converged
+    assert_certified(found, expected.objective)
+    scores = [gram @ r.coef + r.bias for r in (found, expected)]
+    np.testing.assert_allclose(*scores, atol=2e-2 if kind == "lazy" else 1e-5)
+
+
+def test_lazy_descent_of_a_regression(gram, points):
+    t = np.sin(points[:, 0])
+    problem = regression(t, np.full(N, C), "epsilon_insensitive")
+    course = {"bias": 1.0, "epsilon": 0.1, "max_iter": 20_000}
+    expected = icd(GramRows(gram), problem, tol=1e-8, **course)
+    rows = rows_of("lazy", gram, 120)
+    found = icd(rows, problem, tol=1e-3, **course)
+    assert rows.computed > len(rows.cache)
+    assert_certified(found, expected.objective)
+
+
+def test_crammer_and_singer_on_a_sparse_matrix(gram, points):
+    labels = np.digitize(points[:, 0] + points[:, 1], [0.8, 1.6])
+    course = {"n_classes": 3, "bias": 0.5, "tol": 1e-7, "max_iter": 20_000}
+    results = [
+        crammer_singer(rows_of(kind, gram), labels, np.full(N, C), **course)
+        for kind in ("dense", "sparse")
+    ]
+    assert results[0].objective == pytest.approx(results[1].objective, rel=1e-8)
+    np.testing.assert_allclose(results[0].coef, results[1].coef, atol=1e-3)

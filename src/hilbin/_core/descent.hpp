@@ -40,6 +40,7 @@ struct Sweep {
   double highest = -std::numeric_limits<double>::infinity();
   double lowest = std::numeric_limits<double>::infinity();
   int64_t active = 0, updates = 0;
+  int64_t missing = -1;  // a row that is needed and not there: the sweep ends before it
 };
 
 // The rows of a Gram matrix, and the scores of all rows.
@@ -71,6 +72,31 @@ template <class F, class Index> struct SparseGramState {
   }
   void prefetch(ptrdiff_t) const {}
 };
+
+// Some rows of a Gram matrix; `slots` says where row i is, -1 that it is not there.
+template <class F> struct CachedGramState {
+  const F* cache;
+  const int32_t* slots;
+  int64_t *stamps, *clock;
+  double* scores;
+  ptrdiff_t rows;
+
+  bool has(ptrdiff_t row) const { return slots[row] >= 0; }
+  double score(ptrdiff_t row) const { return scores[row]; }
+  void update(ptrdiff_t row, double change) const {
+    const F* k = cache + slots[row] * rows;
+    stamps[slots[row]] = ++*clock;
+    ptrdiff_t j = 0;
+    for (; j + lanes<double> <= rows; j += lanes<double>)
+      store(scores + j, load(scores + j) + splat(change) * load_doubles(k + j));
+    for (; j < rows; ++j) scores[j] += change * double(k[j]);
+  }
+  void prefetch(ptrdiff_t) const {}
+};
+
+// Other states have all rows.
+template <class State> bool has(const State&, ptrdiff_t) { return true; }
+template <class F> bool has(const CachedGramState<F>& state, ptrdiff_t row) { return state.has(row); }
 
 // The best value of a_i, given the gradient without eps.
 inline double best_dual(const Sample& s, double gradient, double epsilon) {
@@ -113,8 +139,12 @@ Sweep sweep(const State& state, Sample* samples, int32_t* order, int64_t active,
     done.lowest = std::min(done.lowest, violation);
     if (std::fabs(violation) <= 1e-12) continue;
     const double best = best_dual(s, gradient, epsilon), change = s.sign * (best - s.dual);
-    s.dual = best;
     if (change == 0) continue;
+    if (!has(state, i)) {
+      done.missing = i;
+      break;
+    }
+    s.dual = best;
     state.update(i, change);
     offset += change;
     ++done.updates;

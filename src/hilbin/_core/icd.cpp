@@ -55,6 +55,11 @@ struct Course {
   Vector<uint64_t> random;
 
   template <class State> std::tuple<int64_t, double, double, int64_t> run(const State& state) const {
+    const Sweep done = sweep_with(state);
+    return {done.active, done.highest, done.lowest, done.updates};
+  }
+
+  template <class State> Sweep sweep_with(const State& state) const {
     require(samples.shape(1) == 8 && order.shape(0) == samples.shape(0), "samples have the wrong shape");
     require(0 <= active && active <= int64_t(order.shape(0)), "active is out of range");
     require(offset.shape(0) == 1 && random.shape(0) == 1, "offset and random have one number each");
@@ -62,7 +67,7 @@ struct Course {
     const Sweep done = sweep(state, reinterpret_cast<Sample*>(samples.data()), order.data(), active, above, below,
                              epsilon, bias, offset.data()[0], generator);
     random.data()[0] = generator.state;
-    return {done.active, done.highest, done.lowest, done.updates};
+    return done;
   }
 };
 
@@ -123,6 +128,20 @@ template <class F> void define_gram(nb::module_& m) {
     for (size_t k = 0; k < scores.shape(0); ++k) states.push_back({gram.data(), scores.data() + k * n, n});
     return HILBIN_CLASS_COURSE.run(states);
   }, "gram"_array, "scores"_array, HILBIN_CLASS_NAMES);
+}
+
+template <class F> void define_cached_gram(nb::module_& m) {
+  m.def("sweep_cached_gram", [](Matrix<const F> cache, Vector<const int32_t> slots, Vector<int64_t> stamps, Vector<int64_t> clock,
+                                Vector<double> scores, HILBIN_COURSE_TYPES) {
+    nb::gil_scoped_release release;
+    const size_t n = samples.shape(0);
+    require(cache.shape(1) == n && scores.shape(0) == n && slots.shape(0) == n, "the cache has the wrong shape");
+    require(stamps.shape(0) == cache.shape(0) && clock.shape(0) == 1, "there is a stamp for every row of the cache");
+    for (size_t i = 0; i < n; ++i) require(slots.data()[i] < int64_t(cache.shape(0)), "a slot is out of range");
+    const Sweep done = HILBIN_COURSE.sweep_with(
+        CachedGramState<F>{cache.data(), slots.data(), stamps.data(), clock.data(), scores.data(), ptrdiff_t(n)});
+    return std::tuple{done.active, done.highest, done.lowest, done.updates, done.missing};
+  }, "cache"_array, "slots"_array, "stamps"_array, "clock"_array, "scores"_array, HILBIN_COURSE_NAMES);
 }
 
 template <class F, class Index> void define_sparse_gram(nb::module_& m) {
@@ -239,6 +258,7 @@ template <class F> void define_tables(nb::module_& m) {
 }  // namespace
 
 void define_icd(nb::module_& m) {
+  define_cached_gram<float>(m);
   define_tables<float>(m);
   define_tables<double>(m);
   define_packing<uint8_t, uint32_t>(m);

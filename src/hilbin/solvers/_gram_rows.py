@@ -74,7 +74,7 @@ class GramRows:
 
     def scores(self, coef: Array) -> Array:
         """``K @ coef`` in float64, reading the rows of non-zero coefficients."""
-        return _columns(coef, lambda column, out: core.add_rows(self.gram, column, out))
+        return by_columns(coef, lambda column, out: core.add_rows(self.gram, column, out))
 
     def price(self, size: int) -> float:
         """How many steps take as long as taking out the matrix of so many rows."""
@@ -141,99 +141,6 @@ class SparseGramRows:
         return type(self)(self.gram[which][:, which])
 
 
-class LazyRows:
-    """Rows computed when they are needed; the ones used last are kept, as many as fit.
-
-    Parameters
-    ----------
-    compute : callable
-        ``compute(indices)`` is the array ``K[indices]`` of shape (len(indices), n).
-    diagonal : array of shape (n,)
-        The diagonal of the matrix.
-    memory : float
-        Bytes for the rows that are kept, in float32; at least two rows and what computes them.
-    batch : int
-        How many rows are computed in one go.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from hilbin.solvers import LazyRows
-    >>> K = np.array([[3.0, 1.0], [1.0, 3.0]])
-    >>> LazyRows(lambda i: K[i], np.diag(K), memory=1e6).scores(np.array([1.0, 0.0]))
-    array([3., 1.])
-    """
-
-    def __init__(
-        self, compute: Callable[[Array], Array], diagonal: Array, memory: float, batch: int = 8
-    ):
-        self.compute, self.memory = compute, memory
-        self.norms = np.asarray(diagonal, np.float64)
-        n = self.norms.size
-        fits = int(memory // (4 * n)) - 3 * batch  # a batch in float64, and its copy
-        self.batch = min(batch, max(1, fits // 4))
-        self.cache = np.empty((min(n, max(2, fits)), n), np.float32)
-        self.slots = np.full(n, -1, np.int32)
-        self.owners = np.full(len(self.cache), -1, np.int64)
-        self.stamps = np.zeros(len(self.cache), np.int64)
-        self.clock = np.zeros(1, np.int64)
-        self.computed = 0
-
-    def steps(self, state: Array, epsilon: float, most: int, tol: float) -> Report:
-        """Steps of sequential minimal optimisation, until they are done or a row was missing."""
-        given = self.cache, self.slots, self.stamps, self.clock
-        done, violation, missing = core.smo_cached(*given, state, epsilon, most, tol)
-        if missing >= 0:
-            self._fetch(self._wanted(missing, state, epsilon))
-        return done, violation
-
-    def _wanted(self, missing: int, state: Array, epsilon: float) -> Array:
-        """The missing row, and those not here that violate their conditions most."""
-        if self.batch == 1:
-            return np.array([missing])
-        up, down = gains(state, epsilon)
-        wanted = [np.array([missing])]
-        for gain in (up, -down):
-            gain[self.slots >= 0] = -np.inf
-            gain[missing] = -np.inf
-            few = min(self.batch // 2, gain.size - 1)
-            best = np.argpartition(-gain, few)[:few]
-            wanted.append(best[np.isfinite(gain[best])])
-        return np.unique(np.concatenate(wanted))
-
-    def _fetch(self, rows: Array) -> None:
-        """Compute rows and keep them in place of those not used for longest."""
-        free = np.argpartition(self.stamps, rows.size - 1)[: rows.size]
-        self.slots[self.owners[free][self.owners[free] >= 0]] = -1
-        self.cache[free] = self.compute(rows)
-        self.slots[rows], self.owners[free] = free, rows
-        self.clock += 1
-        self.stamps[free] = self.clock
-        self.computed += rows.size
-
-    def scores(self, coef: Array) -> Array:
-        """``K @ coef`` in float64, from rows that are here where they are."""
-        return _columns(coef, self._add)
-
-    def _add(self, coef: Array, out: Array) -> None:
-        here = np.flatnonzero((coef != 0) & (self.slots >= 0))
-        by_slot = np.zeros(len(self.cache))
-        by_slot[self.slots[here]] = coef[here]
-        core.add_rows(self.cache, by_slot, out)
-        missing = np.flatnonzero((coef != 0) & (self.slots < 0))
-        for begin in range(0, missing.size, self.batch):
-            rows = missing[begin : begin + self.batch]
-            core.add_rows(np.ascontiguousarray(self.compute(rows)), coef[rows], out)
-
-    def price(self, size: int) -> float:
-        """No number: it is the computing of rows that takes time, and those here are whole."""
-        return np.inf
-
-    def restricted(self, which: Array) -> Self:
-        """Not worth it, see :meth:`price`."""
-        raise NotImplementedError
-
-
 def gains(state: Array, epsilon: float) -> tuple[Array, Array]:
     """What ``-g`` is at most where a row may go up, and at least where it may go down."""
     coef, gradient = state[COEF], state[GRADIENT]
@@ -245,7 +152,8 @@ def gains(state: Array, epsilon: float) -> tuple[Array, Array]:
     )
 
 
-def _columns(coef: Array, add: Callable[[Array, Array], None]) -> Array:
+def by_columns(coef: Array, add: Callable[[Array, Array], None]) -> Array:
+    """Sums for every column of ``coef``; ``add(column, out)`` adds them up."""
     columns = np.atleast_2d(coef.T)
     sums = np.zeros(columns.shape)
     for column, out in zip(columns, sums, strict=True):

@@ -33,105 +33,18 @@ C. Lampert, *Kernel Methods in Computer Vision*, whose (6.2) has :math:`2 \lambd
 """
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy.linalg import LinAlgError, blas, cho_factor, cho_solve, eigh
+from scipy.linalg import LinAlgError, cho_factor, cho_solve, eigh
 
 from hilbin.parallel import ranges
 from hilbin.solvers._codes import Array
 from hilbin.solvers._result import Result
+from hilbin.solvers._ridge_system import RidgeSystem
 
 ROWS = 1024  # squared at a time
 ROUNDING = 1e-6  # eigenvalues this far below 0, over the largest, are those of rounded values
-
-
-@dataclass(frozen=True)
-class RidgeSystem:
-    """The problem in the symmetric form of the module."""
-
-    gram: Any  # (n, n), dense or sparse
-    targets: Array  # (n, c)
-    weight: Array  # (n,)
-    intercept: bool
-
-    @classmethod
-    def of(cls, gram: Any, targets: Any, weight: Any, intercept: bool) -> "RidgeSystem":
-        """From what a caller gives: targets of shape (n,) or (n, c), no weights or some."""
-        targets = np.asarray(targets, np.float64).reshape(gram.shape[0], -1)
-        weight = np.ones(len(targets)) if weight is None else np.asarray(weight, np.float64)
-        if not weight.any():
-            raise ValueError("weight is zero for every row")
-        return cls(gram, targets, weight, intercept)
-
-    @cached_property
-    def root(self) -> Array:
-        """``s``."""
-        return np.sqrt(self.weight)
-
-    @cached_property
-    def mean(self) -> Array:
-        """Of every target, subtracted before and added to the bias after; 0 without intercept."""
-        if not self.intercept:
-            return np.zeros(self.targets.shape[1])
-        return np.average(self.targets, axis=0, weights=self.weight)
-
-    @cached_property
-    def rhs(self) -> Array:
-        """``S t``, of targets from their mean."""
-        return self.root[:, None] * (self.targets - self.mean)
-
-    @cached_property
-    def mirror(self) -> Array:
-        """Unit normal of the reflection that takes ``s`` to the first axis."""
-        normal = self.root / np.linalg.norm(self.root)
-        normal[0] += 1
-        normal /= np.linalg.norm(normal)
-        return normal
-
-    def reduced(self) -> Array:
-        """The matrix of the unknowns, in Fortran order; the lower triangle alone is right."""
-        first = int(self.intercept)
-        A = np.array(self.gram[first:, first:], np.float64, order="F")
-        if self.weight.min() != 1 or self.weight.max() != 1:
-            A *= self.root[first:, None]
-            A *= self.root[first:]
-        if self.intercept and len(A):
-            v = self.mirror
-            p = self.root * (self.gram @ (self.root * v))
-            p = 2 * (p - (v @ p) * v)
-            A = blas.dsyr2(-1.0, v[1:], p[1:], a=A, lower=1, overwrite_a=1)
-        return A
-
-    def reduce(self, U: Array) -> Array:
-        """Rows of the right-hand side, as the reduced matrix has them."""
-        if not self.intercept:
-            return U
-        return (U - 2 * np.outer(self.mirror, self.mirror @ U))[1:]
-
-    def expand(self, U: Array) -> Array:
-        """``u`` of the unknowns."""
-        if not self.intercept:
-            return U
-        out = np.zeros((len(U) + 1, U.shape[1]), order="F")
-        out[1:] = U
-        v = self.mirror
-        return blas.dger(-2.0, v, v @ out, a=out, overwrite_a=1)
-
-    def certified(
-        self, U: Array, alpha: float | Array, *, n_iter: int = 1, converged: bool = True
-    ) -> Result:
-        """The solution ``u`` with its value and duality gap, one of each for a target."""
-        coef = self.root[:, None] * U
-        product = self.gram @ coef
-        bias = np.zeros(U.shape[1])
-        if self.intercept:
-            bias = np.average(self.targets - self.mean - product, axis=0, weights=self.weight)
-        errors = self.rhs - self.root[:, None] * (product + bias)
-        gap = np.square(errors - alpha * U).sum(axis=0)
-        values = np.square(errors).sum(axis=0) + alpha * np.sum(coef * product, axis=0)
-        return Result(coef, U, values, gap, n_iter, converged, bias + self.mean)
 
 
 def kernel_ridge(
@@ -150,7 +63,8 @@ def kernel_ridge(
         Symmetric and positive semi-definite, float32 or float64; solved in float64.
     targets : array of shape (n,) or (n, c)
     alpha : float
-        Penalty, at least 0; 0 is the solution of least norm among those of least squares.
+        Penalty, at least 0; 0 is the solution of least norm among those of least squares, for which
+        the gap says nothing: it is the objective.
     weight : array of shape (n,), optional
         Numbers of copies, at least 0.
     intercept : bool, default True
@@ -173,6 +87,8 @@ def kernel_ridge(
     system = RidgeSystem.of(gram, targets, weight, intercept)
     rhs = system.reduce(system.rhs)
     A = system.reduced()
+    if not len(A):  # one row and a bias
+        return system.certified(np.zeros_like(system.targets), alpha)
     A[np.diag_indices_from(A)] += alpha
     largest = np.diag(A).copy()
     try:
@@ -188,9 +104,10 @@ def kernel_ridge(
 
 def _eigen(system: RidgeSystem) -> tuple[Array, Array]:
     """Eigenvalues, those that rounding made negative as 0, and eigenvectors."""
-    values, Q = eigh(
-        system.reduced(), lower=True, overwrite_a=True, check_finite=False, driver="evd"
-    )
+    A = system.reduced()
+    if not len(A):
+        return np.empty(0), A
+    values, Q = eigh(A, lower=True, overwrite_a=True, check_finite=False, driver="evd")
     rounded = values >= -ROUNDING * values.max(initial=0)
     return np.where(rounded, np.maximum(values, 0), values), Q
 
@@ -289,7 +206,7 @@ class KernelRidgePath:
         light = weight == 0  # these rows were not there, so they miss as any other would
         if light.any():
             result = self.system.certified(U, alpha)
-            plain = self.system.targets - self.system.gram @ result.coef - result.bias
+            plain = self.system.targets - self.system.product(result.coef) - result.bias
             above, below = np.where(light, plain, above), np.where(light, 1, below)
         return above / below
 

@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 
 from hilbin.solvers._codes import Array
-from hilbin.solvers._kernel_ridge import RidgeSystem
 from hilbin.solvers._result import Result
+from hilbin.solvers._ridge_system import RidgeSystem
 
 RESTARTS = 10
 INDEFINITE = (
