@@ -1,27 +1,25 @@
 """What compression costs: Fisher vectors as codes, and sparse maps against dense ones."""
 
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import harness
 import numpy as np
+from fisher import Split, fisher_vectors
 from harness import claim, compare, seconds
 from images import clothes
-from pictures import pictures
 from sets import labelled_sets, one_class
 from sklearn.preprocessing import LabelBinarizer
 from sklearn.svm import LinearSVC
 from svms import Linear, liblinear_is_here
 
 from hilbin.estimators import BundleSVC
-from hilbin.images import FHOG, DenseSIFT, FisherVector
+from hilbin.images import FHOG
 from hilbin.kernels import Chi2, Intersection
 from hilbin.maps import AdditiveMap, ProductQuantizer, SparseMap
 
 FISHER_C, FISHER_TOL = 10.0, 1e-2
-MOST = 256  # words, for which immediate expansion is measured too
 # block size -> words: bits per component are log2(words) / block size
 WORDS = {
     1: (2, 4, 16, 256),
@@ -35,14 +33,24 @@ FORTY = (10, 256)  # a byte for 10 numbers of 4 bytes
 NODES = 20
 COMPONENTS = (3, 4, 5, 6, 8, 10, 12, 16, 20, 26, 32)
 SPARSE_C = 0.1
+# panels of Figure 2: title -> column of the codes, and of the plain rows
+PANELS = {
+    "accuracy, %": ("accuracy, %", "accuracy, %"),
+    "training, delayed expansion, s": ("delayed, s", "delayed, s"),
+    "MB of codes": ("MB", "MB"),
+    "accuracy, test rows coded too, %": ("accuracy, test rows coded too, %", "accuracy, %"),
+    "training, immediate expansion, s": ("immediate, s", "delayed, s"),
+    "MB of codes and words": ("MB, both", "MB"),
+}
 TEXT = (
     "Fisher vectors: scene15, dense SIFT on a grid of 6 pixels reduced to 64 dimensions, 128 "
     "Gaussians, 16,384 numbers; 1500 images to train on, 2985 to test, 15 classes; BundleSVC, "
     f"hinge loss, C={FISHER_C:g}, to a gap of 1 %, one thread. The training rows "
     "are compressed; test rows are scored as they are, and in a column of their own as codes. "
-    "Memory is that of the training "
-    "rows as stored, a byte for every code; fewer words than 256 make it no smaller. The "
-    "quantiser is trained on the same rows; its time is a column of its own. Sparse "
+    "Memory is that of the training rows as stored, a byte for every code; fewer words than 256 "
+    "make it no smaller. The words are the same for any number of rows, and counted in a column "
+    "of their own: so few rows as these are smaller than 256 words. The quantiser is trained on "
+    "the same rows; its time is a column of its own. Sparse "
     f"maps: {NODES} nodes, trained with their own inner product, against AdditiveMap with the "
     "least number of components whose root mean square kernel error is no larger, float32; the "
     "time is that of the fit from rows to the model. LIBLINEAR is train -s 3 on the dense features "
@@ -51,36 +59,6 @@ TEXT = (
 )
 
 Table = dict[str, dict[str, Any]]
-
-
-class Split(NamedTuple):
-    """Rows to train on and to test on."""
-
-    X: Any
-    y: Any
-    X_test: Any
-    y_test: Any
-
-
-def fisher_vectors(folder: Path | None, few: int | None) -> Split | None:
-    """Of scene15."""
-    with tempfile.TemporaryDirectory() as scratch:
-        images = pictures(folder, "scene15", Path(scratch))
-        if images is None:
-            return None
-        images = images.sample(few)
-        gaussians, dimensions = (128, 64) if few is None else (8, 16)
-        made = FisherVector(
-            DenseSIFT(6, (4, 6, 8)),
-            gaussians,
-            n_dimensions=dimensions,
-            n_samples=60_000,
-            random_state=0,
-            n_jobs=2,
-        ).fit(images.train)
-        return Split(
-            made.transform(images.train), images.y, made.transform(images.test), images.y_test
-        )
 
 
 def train(rows: Any, split: Split, **options: Any) -> tuple[BundleSVC, float]:
@@ -106,12 +84,14 @@ def compressed(split: Split) -> Table:
             learning = seconds(lambda q=quantizer: q.fit(split.X))
             codes, test = quantizer.transform(split.X), quantizer.transform(split.X_test)
             model, delayed = train(codes, split)
-            immediate = train(codes, split, expansion="immediate")[1] if words == MOST else None
+            immediate = train(codes, split, expansion="immediate")[1]
             table[f"G={size}, {words} words"] = {
                 "bits": float(np.log2(words) / size),
                 "accuracy, %": 100 * model.score(split.X_test, split.y_test),
                 "accuracy, test rows coded too, %": 100 * model.score(test, split.y_test),
                 "MB": codes.nbytes / 1e6,
+                "MB of words": codes.words.nbytes / 1e6,
+                "MB, both": (codes.nbytes + codes.words.nbytes) / 1e6,
                 "delayed, s": delayed,
                 "immediate, s": immediate,
                 "passes": model.n_iter_,
@@ -218,7 +198,7 @@ def against_liblinear(name: str, split: Split) -> Table:
 
 
 def figure(table: Table) -> list[dict[str, Any]]:
-    """Figure 2 of the paper: accuracy, and training time, over bits per component."""
+    """Figure 2 of the paper: accuracy, training time and memory over bits per component."""
     rows = {k: row for k, row in table.items() if k != "plain"}
     bits = sorted({round(row["bits"], 4) for row in rows.values()})
 
@@ -229,11 +209,11 @@ def figure(table: Table) -> list[dict[str, Any]]:
         return [found.get(b) for b in bits]
 
     panels = {
-        height.replace("delayed", "training"): {
-            "plain": [table["plain"][height]] * len(bits),
-            **{f"G={size}": curve(size, height) for size in (1, 4, 6, 8)},
+        title: {
+            "plain": [table["plain"][plain]] * len(bits),
+            **{f"G={size}": curve(size, column) for size in (1, 4, 6, 8)},
         }
-        for height in ("accuracy, %", "delayed, s", "MB")
+        for title, (column, plain) in PANELS.items()
     }
     return [
         {
@@ -244,7 +224,8 @@ def figure(table: Table) -> list[dict[str, Any]]:
             "x": bits,
             "ticks": [0.125, 0.25, 0.5, 1, 2, 4, 8],
             "log": True,
-            "linear": ["accuracy, %"],
+            "linear": [title for title in PANELS if title.startswith("accuracy")],
+            "alike": True,
             "bounds": ["plain"],
             "panels": panels,
         }

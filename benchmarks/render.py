@@ -165,12 +165,16 @@ def finish(figure: Any, axes: Any, plot: dict[str, Any]) -> None:
 
 
 def draw_curves(plot: dict[str, Any], path: Path) -> None:
-    """Panels of curves over ``x``, heights on a log scale; see :func:`curve_style`."""
+    """Panels of curves over ``x``, heights on a log scale; see :func:`curve_style`.
+
+    With ``alike`` the panels below each other have the same heights.
+    """
     panels, width = plot["panels"], min(PANELS, len(plot["panels"]))
     rows = -(-len(panels) // width)
     figure, grid = plt.subplots(
-        rows, width, figsize=(3.3 * width, 2.9 * rows + 0.9), sharex=True, squeeze=False
-    )
+        rows, width, figsize=(3.3 * width, 2.9 * rows + 0.9), sharex=True, squeeze=False,
+        sharey="col" if plot.get("alike") else False,
+    )  # fmt: skip
     styles: dict[str, dict[str, Any]] = {}
     for axes, (title, curves) in zip(grid.flat, panels.items(), strict=False):
         for name, values in curves.items():

@@ -40,6 +40,7 @@ sphinx_gallery_conf = {
     "within_subsection_order": ExplicitOrder(
         [
             "plot_kernel_matrices.py",
+            "plot_sparse_gram.py",
             "plot_feature_maps.py",
             "plot_intersection_svm.py",
             "plot_where_in_the_image.py",

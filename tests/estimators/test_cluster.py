@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from hilbin.estimators import FeatureRidge, FeatureRidgeClassifier, StreamPCA
+from hilbin.estimators import BundleSVC, FeatureRidge, FeatureRidgeClassifier, StreamPCA
 from hilbin.estimators.stream_landmarks import stream_landmarks
 from hilbin.kernels import Chi2, Exponential, Hellinger
-from hilbin.maps import AdditiveMap, FourierMap
+from hilbin.maps import AdditiveMap, FourierMap, ProductQuantizer, SparseMap
 from hilbin.stream import as_chunks
 
 da = pytest.importorskip("dask.array")
@@ -71,6 +71,20 @@ def test_as_one_process(data, client, tmp_path, kind, given):
     np.testing.assert_allclose(answers(found, X), wanted, rtol=1e-10, atol=1e-10 * scale)
     np.testing.assert_allclose(answers(found, rows), answers(found, X), rtol=1e-12, atol=1e-12)
     assert passes[-1][1:] == (N, N)
+
+
+@pytest.mark.parametrize("feature_map", [SparseMap(Chi2(), 8), ProductQuantizer(2, n_words=16)])
+def test_cutting_planes(data, client, feature_map):
+    X, y, weight = data
+    model = BundleSVC(feature_map, C=0.01, tol=1e-3, random_state=0)
+    local = clone(model).fit(X, y, sample_weight=weight)
+    rows, labels = da.from_array(X, chunks=(70, 4)), da.from_array(y, 70)
+    model.fit(rows, labels, sample_weight=da.from_array(weight, 45), client=client)
+    assert model.converged_
+    np.testing.assert_allclose(model.objective_, local.objective_, rtol=1e-3)
+    scores = local.decision_function(X)
+    scale = np.abs(scores).max()
+    np.testing.assert_allclose(model.decision_function(rows), scores, rtol=0, atol=0.05 * scale)
 
 
 def test_a_fit_on_a_cluster_is_resumed(data, client, tmp_path):

@@ -71,9 +71,8 @@ def test_slopes_that_are_mostly_zero(share, tasks):
 def test_many_rows_chunks_and_threads(monkeypatch):
     monkeypatch.setattr(_word_rows, "DECODED_ROWS", 16)
     monkeypatch.setattr(_word_rows, "CHUNKS_PER_TASK", 2)
-    monkeypatch.setattr(_word_tables, "ROWS_OF_VECTORS", 16)
     monkeypatch.setattr(_word_tables, "CHUNKS_PER_TASK", 2)
-    monkeypatch.setattr(_word_tables, "TABLE_BYTES", 1)
+    monkeypatch.setattr(_word_tables, "ROWS_AT_ONCE", 16)
     chunks, book, X = made(70, 230, 9, 3)
     for expansion in ("delayed", "immediate"):
         one, two = (WordRows(chunks, book, expansion=expansion, n_jobs=jobs) for jobs in (1, 2))
@@ -198,3 +197,4 @@ def test_tasks_side_by_side():
     assert padded.dtype == np.float32
     assert padded.shape[2] % 4 == 0
     assert padded.sum() == 30
+    assert padded.ctypes.data % 64 == 0

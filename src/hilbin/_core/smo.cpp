@@ -52,6 +52,13 @@ template <class T> void define_dense(nb::module_& m) {
     add_rows(rows.data(), ptrdiff_t(rows.shape(0)), ptrdiff_t(rows.shape(1)), coefficients.data(), out.data());
   }, "rows"_array, "coefficients"_array, "out"_array);
 
+  m.def("both_products", [](Matrix<const T> matrix, Doubles v, Vector<double> right, Vector<double> left) {
+    nb::gil_scoped_release release;
+    const size_t n = v.shape(0);
+    require(matrix.shape(0) == n && matrix.shape(1) == n && right.shape(0) == n && left.shape(0) == n, "matrix has the wrong shape");
+    both_products(matrix.data(), ptrdiff_t(n), v.data(), right.data(), left.data());
+  }, "matrix"_array, "v"_array, "right"_array, "left"_array);
+
   m.def("take_square", [](Matrix<const T> gram, Vector<const int32_t> which, Matrix<T> out) {
     nb::gil_scoped_release release;
     const ptrdiff_t n = which.shape(0);

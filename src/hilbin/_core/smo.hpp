@@ -213,6 +213,43 @@ template <class T> void add_rows(const T* rows, ptrdiff_t n, ptrdiff_t width, co
   }
 }
 
+// right = matrix v and left = v' matrix, in one pass over a square matrix.
+template <class T> void both_products(const T* matrix, ptrdiff_t n, const double* v, double* right, double* left) {
+  constexpr int most = 4;
+  std::fill(left, left + n, 0.0);
+  for (ptrdiff_t i = 0; i < n; i += most) {
+    const int rows = int(std::min<ptrdiff_t>(most, n - i));
+    const T* row[most];
+    double c[most] = {}, rest[most] = {};
+    Vec<double> sums[most] = {};
+    for (int r = 0; r < most; ++r) {
+      row[r] = matrix + (i + (r < rows ? r : 0)) * n;
+      if (r < rows) c[r] = v[i + r];
+    }
+    each_vector(
+        0, n,
+        [&](ptrdiff_t j) HILBIN_INLINE_LAMBDA {
+          Vec<double> down = load(left + j);
+          for (int r = 0; r < most; ++r) {
+            const Vec<double> k = load_doubles(row[r] + j);
+            sums[r] += k * load(v + j);
+            down += splat(c[r]) * k;
+          }
+          store(left + j, down);
+        },
+        [&](ptrdiff_t j) HILBIN_INLINE_LAMBDA {
+          for (int r = 0; r < most; ++r) {
+            rest[r] += double(row[r][j]) * v[j];
+            left[j] += c[r] * double(row[r][j]);
+          }
+        });
+    for (int r = 0; r < rows; ++r) {
+      right[i + r] = rest[r];
+      for (int l = 0; l < lanes<double>; ++l) right[i + r] += sums[r][l];
+    }
+  }
+}
+
 struct Steps {
   int64_t done = 0;
   double violation = infinite;

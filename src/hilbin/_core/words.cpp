@@ -1,6 +1,7 @@
 // Bindings of product-quantised rows and of rows of node pairs. Every function is single-threaded and releases the GIL;
 // slices of its arrays are how a caller shares the work out.
 #include "bindings.hpp"
+#include "expansion.hpp"
 #include "pairs.hpp"
 #include "quantize.hpp"
 #include "words.hpp"
@@ -41,6 +42,12 @@ template <class T> WordTables<T> word_tables(const Cube<T>& tables) {
   return {tables.data(), ptrdiff_t(tables.shape(1)), ptrdiff_t(tables.shape(2))};
 }
 
+template <class T, class Weight> Words<T, Weight> words_of(const Cube<const T>& columns, const Cube<Weight>& weights) {
+  require_width<T>(weights.shape(2));
+  require(weights.shape(0) == columns.shape(0) && weights.shape(1) == columns.shape(1), "weights have the wrong shape");
+  return {columns.data(), weights.data(), ptrdiff_t(columns.shape(1)), ptrdiff_t(columns.shape(2)), ptrdiff_t(weights.shape(2))};
+}
+
 template <class T, class Code> void define_look_ups(nb::module_& m) {
   m.def("word_scores", [](Chunks<const Code> codes, Cube<const T> tables, Matrix<T> out) {
     nb::gil_scoped_release release;
@@ -48,11 +55,17 @@ template <class T, class Code> void define_look_ups(nb::module_& m) {
     word_scores(word_codes<Code>(codes, tables.shape(0)), word_tables(tables), out.data());
   }, "codes"_array, "tables"_array, "out"_array);
 
-  m.def("word_sums", [](Chunks<const Code> codes, Matrix<const T> slopes, Cube<T> tables) {
+  m.def("coded_scores", [](Chunks<const Code> codes, Cube<const T> columns, Cube<const T> weights, Matrix<T> out) {
     nb::gil_scoped_release release;
-    require(slopes.shape(0) == codes.shape(1) && slopes.shape(1) == tables.shape(2), "slopes have the wrong shape");
-    word_sums(word_codes<Code>(codes, tables.shape(0)), slopes.data(), word_tables(tables));
-  }, "codes"_array, "slopes"_array, "tables"_array);
+    require(out.shape(0) == codes.shape(1) && out.shape(1) == weights.shape(2), "out has the wrong shape");
+    coded_scores(word_codes<Code>(codes, columns.shape(0)), words_of<T, const T>(columns, weights), out.data());
+  }, "codes"_array, "columns"_array, "weights"_array, "out"_array);
+
+  m.def("coded_sums", [](Chunks<const Code> codes, Matrix<const T> slopes, Cube<const T> columns, Cube<T> weights) {
+    nb::gil_scoped_release release;
+    require(slopes.shape(0) == codes.shape(1) && slopes.shape(1) == weights.shape(2), "slopes have the wrong shape");
+    coded_sums(word_codes<Code>(codes, columns.shape(0)), slopes.data(), words_of<T, T>(columns, weights));
+  }, "codes"_array, "slopes"_array, "columns"_array, "weights"_array);
 
   m.def("decode_words", [](Chunks<const Code> codes, Cube<const T> words, Rows<T> out) {
     nb::gil_scoped_release release;
@@ -64,31 +77,15 @@ template <class T, class Code> void define_look_ups(nb::module_& m) {
 }
 
 template <class T> void define_tables(nb::module_& m) {
-  // Calls use(columns, weights, table) for every block.
-  auto each_block = [](const Cube<const T>& columns, const auto& weights, const auto& tables, auto use) {
-    const ptrdiff_t blocks = columns.shape(0), size = columns.shape(1), words = columns.shape(2), width = tables.shape(2);
-    require_width<T>(tables.shape(2));
-    require(ptrdiff_t(weights.shape(0)) == blocks && ptrdiff_t(weights.shape(1)) == size && ptrdiff_t(weights.shape(2)) == width,
-            "weights have the wrong shape");
-    require(ptrdiff_t(tables.shape(0)) == blocks && ptrdiff_t(tables.shape(1)) == words, "tables have the wrong shape");
-    for (ptrdiff_t b = 0; b < blocks; ++b)
-      use(WordColumns<T>{columns.data() + b * size * words, size, words}, weights.data() + b * size * width,
-          tables.data() + b * words * width, width);
-  };
-
-  m.def("expand_words", [each_block](Cube<const T> columns, Cube<const T> weights, Cube<T> tables) {
+  m.def("expand_words", [](Cube<const T> columns, Cube<const T> weights, Cube<T> tables) {
     nb::gil_scoped_release release;
-    each_block(columns, weights, tables, [](const WordColumns<T>& block, const T* w, T* table, ptrdiff_t width) {
-      expand_block(block, w, width, table);
-    });
+    const auto words = words_of<T, const T>(columns, weights);
+    const WordTables<T> to = word_tables(tables);
+    require(tables.shape(0) == columns.shape(0) && to.words == words.words && to.width == words.width,
+            "tables have the wrong shape");
+    for (ptrdiff_t b = 0; b < ptrdiff_t(columns.shape(0)); ++b)
+      expand_block(words.block(b), words.weights_of(b), words.width, to.of(b));
   }, "columns"_array, "weights"_array, "tables"_array);
-
-  m.def("reduce_words", [each_block](Cube<const T> columns, Cube<const T> tables, Cube<T> weights) {
-    nb::gil_scoped_release release;
-    each_block(columns, weights, tables, [](const WordColumns<T>& block, T* w, const T* table, ptrdiff_t width) {
-      reduce_block(block, table, width, w);
-    });
-  }, "columns"_array, "tables"_array, "weights"_array);
 
   define_look_ups<T, uint8_t>(m);
   define_look_ups<T, uint16_t>(m);

@@ -1,8 +1,8 @@
-// Rows of product-quantised codes: sums of table look-ups, the tables of weights, and rows decoded.
+// Rows of product-quantised codes: sums of table look-ups, sums into tables, and rows decoded.
 //
 // Codes come in chunks of 32 blocks, chunk by chunk, and in a chunk row by row: the tables of a few blocks stay in
 // the cache while all rows use them. A table has a number for every word and task of a block; tasks are one, or whole
-// vectors. Words come as columns: for every block and component, the numbers of all its words.
+// vectors.
 #pragma once
 #include <algorithm>
 #include <cstddef>
@@ -40,7 +40,7 @@ template <class T, class Use> HILBIN_INLINE void with_vectors(ptrdiff_t width, U
 
 // As many blocks of one chunk as have tables that fit the first cache, or the second if there are several tasks.
 template <class T> ptrdiff_t blocks_at_once(const WordTables<T>& tables) {
-  const ptrdiff_t bytes = tables.words * tables.width * ptrdiff_t(sizeof(T)), cache = tables.width == 1 ? 16 << 10 : 192 << 10;
+  const ptrdiff_t bytes = tables.words * tables.width * ptrdiff_t(sizeof(T)), cache = tables.width == 1 ? 16 << 10 : 128 << 10;
   ptrdiff_t few = 4;
   while (few < chunk_blocks && 2 * few * bytes <= cache) few *= 2;
   return few;
@@ -149,8 +149,8 @@ class SlopingRows {
 };
 
 // table[block, code, task] += slopes[i, task] for all rows and blocks.
-template <class T, class Code> void word_sums(const WordCodes<Code>& codes, const T* const slopes, const WordTables<T>& tables) {
-  const SlopingRows rows(slopes, codes.rows, tables.width);
+template <class T, class Code>
+void word_sums(const WordCodes<Code>& codes, const T* const slopes, const SlopingRows& rows, const WordTables<T>& tables) {
   each_few(codes, tables, [=, &rows](auto few) {
     if (tables.width == 1)
       return rows.each([=](ptrdiff_t i) HILBIN_INLINE_LAMBDA {
@@ -161,80 +161,6 @@ template <class T, class Code> void word_sums(const WordCodes<Code>& codes, cons
         few.template add_vectors<vectors()>(i, slopes + i * vectors() * lanes<T>);
       });
     });
-  });
-}
-
-// One block of words, as columns: `size` components of `words` numbers.
-template <class T> struct WordColumns {
-  const T* numbers;
-  ptrdiff_t size, words;
-  const T* component(ptrdiff_t g) const { return numbers + g * words; }
-};
-
-// table[word, task] = sum over the components of word[g] weights[g, task], of some words and of all.
-template <int at_once, int vectors, class T>
-HILBIN_INLINE void expand_words(const WordColumns<T>& block, const T* weights, ptrdiff_t first, T* table) {
-  constexpr ptrdiff_t width = vectors * lanes<T>;
-  Vec<T> sums[at_once][vectors] = {};
-  for (ptrdiff_t g = 0; g < block.size; ++g, weights += width) {
-    const T* word = block.component(g) + first;
-    for (int v = 0; v < vectors; ++v) {
-      const Vec<T> weight = load(weights + v * lanes<T>);
-      for (int w = 0; w < at_once; ++w) sums[w][v] += word[w] * weight;
-    }
-  }
-  for (int w = 0; w < at_once; ++w)
-    for (int v = 0; v < vectors; ++v) store(table + w * width + v * lanes<T>, sums[w][v]);
-}
-template <class T> void expand_block(const WordColumns<T>& block, const T* weights, ptrdiff_t width, T* table) {
-  if (width == 1) {
-    std::fill(table, table + block.words, T(0));
-    for (ptrdiff_t g = 0; g < block.size; ++g) {
-      const T *column = block.component(g), weight = weights[g];
-      for (ptrdiff_t w = 0; w < block.words; ++w) table[w] += column[w] * weight;
-    }
-    return;
-  }
-  with_vectors<T>(width, [&](auto vectors) {
-    constexpr ptrdiff_t at_once = 4;  // words, whose sums fit the registers
-    ptrdiff_t w = 0;
-    for (; w + at_once <= block.words; w += at_once) expand_words<at_once, vectors()>(block, weights, w, table + w * width);
-    for (; w < block.words; ++w) expand_words<1, vectors()>(block, weights, w, table + w * width);
-  });
-}
-
-template <class T> inline T dot(const T* a, const T* b, ptrdiff_t count) {
-  Vec<T> sums[4] = {};
-  ptrdiff_t i = 0;
-  for (; i + 4 * lanes<T> <= count; i += 4 * lanes<T>)
-    for (int v = 0; v < 4; ++v) sums[v] += load(a + i + v * lanes<T>) * load(b + i + v * lanes<T>);
-  T total = 0;
-  for (; i < count; ++i) total += a[i] * b[i];
-  const Vec<T> both = (sums[0] + sums[1]) + (sums[2] + sums[3]);
-  for (int lane = 0; lane < lanes<T>; ++lane) total += both[lane];
-  return total;
-}
-
-// weights[g, task] = sum over the words of word[g] table[word, task].
-template <class T> void reduce_block(const WordColumns<T>& block, const T* table, ptrdiff_t width, T* weights) {
-  if (width == 1) {
-    for (ptrdiff_t g = 0; g < block.size; ++g) weights[g] = dot(block.component(g), table, block.words);
-    return;
-  }
-  with_vectors<T>(width, [&](auto vectors) {
-    constexpr ptrdiff_t at_once = 4;  // components, whose sums fit the registers
-    for (ptrdiff_t first = 0; first < block.size; first += at_once) {
-      const T* column[at_once];  // what is too much is computed again, and not kept
-      for (ptrdiff_t g = 0; g < at_once; ++g) column[g] = block.component(std::min(first + g, block.size - 1));
-      Vec<T> sums[at_once][vectors()] = {};
-      for (ptrdiff_t w = 0; w < block.words; ++w)
-        for (int v = 0; v < vectors(); ++v) {
-          const Vec<T> number = load(table + w * width + v * lanes<T>);
-          for (ptrdiff_t g = 0; g < at_once; ++g) sums[g][v] += column[g][w] * number;
-        }
-      for (ptrdiff_t g = 0; g < std::min(at_once, block.size - first); ++g)
-        for (int v = 0; v < vectors(); ++v) store(weights + (first + g) * width + v * lanes<T>, sums[g][v]);
-    }
   });
 }
 

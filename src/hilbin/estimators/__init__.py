@@ -8,11 +8,17 @@ from hilbin.estimators.feature_ridge import FeatureRidge
 from hilbin.estimators.feature_ridge_classifier import FeatureRidgeClassifier
 from hilbin.estimators.intersection_svc import IntersectionSVC
 from hilbin.estimators.intersection_svr import IntersectionSVR
+from hilbin.estimators.kernel_one_class import KernelOneClass
+from hilbin.estimators.kernel_ridge import KernelRidge
+from hilbin.estimators.kernel_svc import KernelSVC
+from hilbin.estimators.kernel_svr import KernelSVR
 from hilbin.estimators.linear_gain import LinearGain, linear_gain
 from hilbin.estimators.stream_landmarks import stream_landmarks
 from hilbin.estimators.stream_pca import StreamPCA
+from hilbin.estimators.svdd import SVDD
 
 __all__ = [
+    "SVDD",
     "BundleSVC",
     "BundleSVR",
     "FeatureRidge",
@@ -20,6 +26,10 @@ __all__ = [
     "HistogramBinner",
     "IntersectionSVC",
     "IntersectionSVR",
+    "KernelOneClass",
+    "KernelRidge",
+    "KernelSVC",
+    "KernelSVR",
     "LinearGain",
     "ShapeFunction",
     "StreamPCA",

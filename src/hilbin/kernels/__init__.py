@@ -16,6 +16,7 @@ from hilbin.kernels.linear import Linear, Polynomial
 from hilbin.kernels.permutations import flips, rotations90, shifts
 from hilbin.kernels.psd import is_psd, repair_psd
 from hilbin.kernels.radial import Gaussian, Laplace, PValue
+from hilbin.kernels.reordering import Reordering, reorder
 from hilbin.kernels.sets import MaxMatch, PyramidMatch, PyramidMatchMap, SumMatch
 from hilbin.kernels.symmetric_kl import SymmetricKL
 from hilbin.kernels.tangent import TangentDistance
@@ -46,6 +47,7 @@ __all__ = [
     "PyramidMatch",
     "PyramidMatchMap",
     "Quantile",
+    "Reordering",
     "Scaled",
     "StationaryKernel",
     "Sum",
@@ -58,6 +60,7 @@ __all__ = [
     "geometric_profile",
     "is_psd",
     "kernel_alignment",
+    "reorder",
     "repair_psd",
     "rotations90",
     "shifts",

@@ -8,6 +8,7 @@ import scipy.sparse as sp
 
 from hilbin.kernels._arrays import Array, Matrix
 from hilbin.kernels.base import Kernel, dense
+from hilbin.kernels.gcs import GCS
 from hilbin.parallel import ranges
 
 
@@ -106,6 +107,8 @@ class Product(PairKernel):
         sparse, other = self.left, self.right
         if not sparse.compact:
             sparse, other = other, sparse
+        if isinstance(sparse, GCS) and (K := sparse._gram_times(other, X, Y, n_jobs)) is not None:
+            return K
         K = sparse._gram(X, Y, n_jobs)
         if other.compact:
             return sp.csr_array(K.multiply(other._gram(X, Y, n_jobs)))

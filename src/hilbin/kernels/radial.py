@@ -33,6 +33,10 @@ class RadialKernel(Kernel):
         """Replace ``t`` by ``f(t)``, in place."""
         np.exp(np.negative(t, out=t), out=t)
 
+    def _of_euclidean(self, r: Array) -> tuple[Array, Array] | None:
+        """The kernel at Euclidean distances and its derivative, if it is a function of them."""
+        return None
+
     def _gram(self, X: Matrix, Y: Matrix | None, n_jobs: int | None) -> Array:
         def finish(block: Array, _: slice) -> None:
             block *= self.gamma
@@ -75,6 +79,11 @@ class Gaussian(RadialKernel):
     def _distances(self, X: Matrix, Y: Matrix | None, n_jobs: int | None) -> Array:
         return np.maximum(D := pairwise_sum(SQUARED, X, Y, n_jobs), 0, out=D)
 
+    def _of_euclidean(self, r: Array) -> tuple[Array, Array] | None:
+        gamma = float(self.gamma)  # type: ignore[arg-type]
+        values = np.exp(-gamma * np.square(r))
+        return values, -2 * gamma * r * values
+
 
 @dataclass(frozen=True, repr=False)
 class Laplace(RadialKernel):
@@ -109,6 +118,13 @@ class Laplace(RadialKernel):
         D = pairwise_sum(ABSOLUTE if self.p == 1 else SQUARED, X, Y, n_jobs)
         np.maximum(D, 0, out=D)
         return D if self.p == 1 else np.sqrt(D, out=D)
+
+    def _of_euclidean(self, r: Array) -> tuple[Array, Array] | None:
+        if self.p == 1:
+            return None
+        gamma = float(self.gamma)  # type: ignore[arg-type]
+        values = np.exp(-gamma * r)
+        return values, -gamma * values
 
 
 @dataclass(frozen=True, repr=False)

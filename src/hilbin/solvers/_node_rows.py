@@ -17,7 +17,7 @@ import scipy.sparse as sp
 from hilbin._core import core
 from hilbin.parallel import ranges, run, stream
 from hilbin.solvers._codes import Array
-from hilbin.solvers._tasks import side_by_side, whole_vectors
+from hilbin.solvers._tasks import aligned_zeros, side_by_side, whole_vectors
 
 SLAB = 2560  # nodes
 ROWS_PER_TASK = 4096
@@ -118,7 +118,7 @@ class NodeRows:
         def task(first: int, last: int) -> Array:
             slab = self._slabs[first]
             nodes = min(slab.end + 1, self.shape[1]) - slab.begin
-            table = np.zeros((nodes, slopes.shape[1]), self.dtype)
+            table = aligned_zeros((nodes, slopes.shape[1]), self.dtype)
             core.pair_sums(*slab.parts, slopes, table)
             return table
 

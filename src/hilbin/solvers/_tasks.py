@@ -4,6 +4,7 @@ The core looks up one number at a time, or up to three vectors of them. Two task
 after the other, more of them together.
 """
 
+import math
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from hilbin.parallel import Range, ranges
 from hilbin.solvers._codes import Array
 
 FEW = 2  # tasks that are served one by one
+CACHE_LINE = 64  # bytes
 
 
 def lanes(dtype: Any) -> int:
@@ -25,10 +27,22 @@ def side_by_side(tasks: int, dtype: Any) -> list[Range]:
     return ranges(tasks, 1 if tasks <= FEW else core.most_vectors * lanes(dtype))
 
 
+def vectors_wide(tasks: int, dtype: Any) -> int:
+    """``tasks`` filled up to whole vectors; one task stays one."""
+    return 1 if tasks == 1 else -(-tasks // lanes(dtype)) * lanes(dtype)
+
+
 def whole_vectors(A: Array, dtype: Any) -> Array:
-    """``A`` with its last axis, the tasks, filled up to whole vectors; one task stays one."""
+    """``A`` with its last axis, the tasks, filled up to whole vectors."""
     tasks = A.shape[-1]
-    width = 1 if tasks == 1 else -(-tasks // lanes(dtype)) * lanes(dtype)
-    padded = np.zeros((*A.shape[:-1], width), dtype)
+    padded = aligned_zeros((*A.shape[:-1], vectors_wide(tasks, dtype)), dtype)
     padded[..., :tasks] = A
     return padded
+
+
+def aligned_zeros(shape: tuple[int, ...], dtype: Any) -> Array:
+    """Zeros that begin with a line of the cache: vectors that lie on two are slow."""
+    size = math.prod(shape) * np.dtype(dtype).itemsize
+    room = np.zeros(size + CACHE_LINE, np.uint8)
+    begin = -room.ctypes.data % CACHE_LINE
+    return room[begin : begin + size].view(dtype).reshape(shape)

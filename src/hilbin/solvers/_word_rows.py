@@ -30,10 +30,9 @@ from hilbin.solvers._word_tables import (
     CHUNK,
     CHUNKS_PER_TASK,
     blocks_of,
+    coded_scores,
+    coded_sums,
     columns_of,
-    expand,
-    look_up,
-    sum_up,
 )
 
 DECODED_ROWS = 512
@@ -102,10 +101,7 @@ class WordRows:
             return self._decoded_scores(V)
         out = np.empty((self.shape[0], len(V)), self.dtype)
         for begin, end in side_by_side(len(V), self.dtype):
-            tables = expand(self._columns, V[begin:end])
-            shape = (*self.words.shape[:2], tables(slice(0, 0)).shape[2])
-            found = look_up(self.chunks, tables, shape, self.n_jobs)
-            out[:, begin:end] = found[:, : end - begin]
+            out[:, begin:end] = coded_scores(self.chunks, self._columns, V[begin:end], self.n_jobs)
         return out
 
     def gradient(self, S: Array) -> Array:
@@ -114,7 +110,7 @@ class WordRows:
             return self._decoded_gradient(S)
         out = np.empty((S.shape[1], self.shape[1]), self.dtype)
         for begin, end in side_by_side(S.shape[1], self.dtype):
-            whole = sum_up(self.chunks, self._columns, S[:, begin:end], self.n_jobs)
+            whole = coded_sums(self.chunks, self._columns, S[:, begin:end], self.n_jobs)
             out[begin:end] = whole[:, : self.shape[1]]
         return out
 

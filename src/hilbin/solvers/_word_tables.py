@@ -1,7 +1,7 @@
 """Tables of words: weights expanded to them, look-ups in them, sums over them.
 
-A table has a number for every word of a block and every task. Those of a few chunks of blocks are
-computed, used for all rows, and forgotten, so that they stay in the cache.
+A table has a number for every word of a block and every task. The core makes those of a few blocks,
+uses them for all rows, and forgets them, so that they stay in the cache.
 """
 
 from collections.abc import Callable
@@ -10,14 +10,13 @@ from typing import Any
 import numpy as np
 
 from hilbin._core import core
-from hilbin.parallel import Range, ranges, run, stream
+from hilbin.parallel import ranges, run, stream
 from hilbin.solvers._codes import Array
-from hilbin.solvers._tasks import side_by_side, whole_vectors
+from hilbin.solvers._tasks import aligned_zeros, side_by_side, vectors_wide, whole_vectors
 
 CHUNK: int = core.chunk_blocks
 CHUNKS_PER_TASK = 16
-TABLE_BYTES = 1 << 20  # of tables that are computed together
-ROWS_OF_VECTORS = 8192  # whose sums for several tasks stay in the cache
+ROWS_AT_ONCE = 1 << 15  # whose scores or slopes stay in the cache from a few blocks to the next
 
 
 def blocks_of(begin: int, end: int, blocks: int) -> slice:
@@ -30,75 +29,67 @@ def columns_of(words: Array, dtype: Any) -> Array:
     return np.ascontiguousarray(words.swapaxes(1, 2), dtype)
 
 
-def expand(columns: Array, V: Array) -> Callable[[slice], Array]:
-    """A function that makes the tables of some blocks, for weights of shape (k, size)."""
-    blocks, length, count = columns.shape
-    whole = np.zeros((blocks * length, len(V)), columns.dtype)
-    whole[: V.shape[1]] = V.T
-    weights = whole_vectors(whole.reshape(blocks, length, -1), columns.dtype)
+def coded_scores(chunks: Array, columns: Array, V: Array, n_jobs: int | None) -> Array:
+    """``X V^T`` for weights of shape (k, size) and the rows ``X`` that are coded, in float64."""
+    weights = _weights(columns, V)
 
-    def tables(of: slice) -> Array:
-        room = np.empty((of.stop - of.start, count, weights.shape[2]), columns.dtype)
-        core.expand_words(columns[of], weights[of], room)
-        return room
+    def add(codes: Array, of: slice, sums: Array) -> None:
+        core.coded_scores(codes, columns[of], weights[of], sums)
 
-    return tables
+    return _over_chunks(add, chunks, weights, n_jobs)[:, : len(V)]
 
 
-def look_up(
-    chunks: Array, tables: Callable[[slice], Array], shape: tuple[int, int, int], n_jobs: int | None
+def look_up(chunks: Array, tables: Array, n_jobs: int | None) -> Array:
+    """Sums of the tables of all blocks at the codes of rows, in float64."""
+
+    def add(codes: Array, of: slice, sums: Array) -> None:
+        core.word_scores(codes, tables[of], sums)
+
+    return _over_chunks(add, chunks, tables, n_jobs)
+
+
+def coded_sums(chunks: Array, columns: Array, S: Array, n_jobs: int | None) -> Array:
+    """``S^T X`` for slopes of shape (n, k) and the rows ``X`` that are coded; all components."""
+    slopes = whole_vectors(S, columns.dtype)
+    blocks, length, _ = columns.shape
+    out = aligned_zeros((blocks, length, slopes.shape[1]), columns.dtype)
+
+    def task(begin: int, end: int) -> None:
+        of = blocks_of(begin, end, blocks)
+        for top, bottom in ranges(len(S), ROWS_AT_ONCE):
+            codes = chunks[begin:end, top:bottom]
+            core.coded_sums(codes, slopes[top:bottom], columns[of], out[of])
+
+    run(task, ranges(len(chunks), CHUNKS_PER_TASK), n_jobs)
+    return out.reshape(blocks * length, -1)[:, : S.shape[1]].T
+
+
+def _weights(columns: Array, V: Array) -> Array:
+    """Weights as the core takes them: blocks x components x tasks."""
+    blocks, length, _ = columns.shape
+    width = vectors_wide(len(V), columns.dtype)
+    weights = aligned_zeros((blocks * length, width), columns.dtype)
+    weights[: V.shape[1], : len(V)] = V.T
+    return weights.reshape(blocks, length, width)
+
+
+def _over_chunks(
+    add: Callable[[Array, slice, Array], None], chunks: Array, numbers: Array, n_jobs: int | None
 ) -> Array:
-    """Sums of the tables of all blocks at the codes of rows, in float64.
-
-    ``tables`` gives those of some blocks, and ``shape`` is that of all: blocks, words, tasks.
-    """
-    (blocks, _, width), n = shape, chunks.shape[1]
-    dtype = tables(slice(0, 0)).dtype
+    """Scores that ``add(codes, blocks, sums)`` adds to; ``numbers`` has blocks and tasks."""
+    shape = (chunks.shape[1], numbers.shape[2])
 
     def task(begin: int, end: int) -> Array:
-        sums = np.zeros((n, width), dtype)
-        for first, last in _few_chunks(begin, end, shape):
-            some = tables(blocks_of(first, last, blocks))
-            for top, bottom in _tiles(n, width):
-                core.word_scores(chunks[first:last, top:bottom], some, sums[top:bottom])
+        sums = aligned_zeros(shape, numbers.dtype)
+        for top, bottom in ranges(len(sums), ROWS_AT_ONCE):
+            of = blocks_of(begin, end, len(numbers))
+            add(chunks[begin:end, top:bottom], of, sums[top:bottom])
         return sums
 
-    total = np.zeros((n, width))
+    total = np.zeros(shape)
     for sums in stream(task, ranges(len(chunks), CHUNKS_PER_TASK), n_jobs):
         total += sums
     return total
-
-
-def sum_up(chunks: Array, columns: Array, S: Array, n_jobs: int | None) -> Array:
-    """``S^T X`` for slopes of shape (n, k) and the rows ``X`` that are coded; all components."""
-    slopes = whole_vectors(S, columns.dtype)
-    (n, width), (blocks, length, count) = slopes.shape, columns.shape
-    out = np.empty((blocks, length, width), columns.dtype)
-
-    def task(begin: int, end: int) -> None:
-        steps = _few_chunks(begin, end, (blocks, count, width))
-        room = np.empty(((steps[0][1] - begin) * CHUNK, count, width), columns.dtype)
-        for first, last in steps:
-            of = blocks_of(first, last, blocks)
-            tables = room[: of.stop - of.start]
-            tables.fill(0)  # the same memory again: that of new zeros is not in the cache
-            for top, bottom in _tiles(n, width):
-                core.word_sums(chunks[first:last, top:bottom], slopes[top:bottom], tables)
-            core.reduce_words(columns[of], tables, out[of])
-
-    run(task, ranges(len(chunks), CHUNKS_PER_TASK), n_jobs)
-    return out.reshape(blocks * length, width)[:, : S.shape[1]].T
-
-
-def _few_chunks(begin: int, end: int, shape: tuple[int, int, int]) -> list[Range]:
-    """Ranges of chunks whose tables are used together."""
-    few = max(1, TABLE_BYTES // (4 * CHUNK * shape[1] * shape[2]))
-    return [(begin + a, begin + b) for a, b in ranges(end - begin, few)]
-
-
-def _tiles(n: int, width: int) -> list[Range]:
-    """Ranges of rows that use a few tables after each other."""
-    return ranges(n, max(1, n) if width == 1 else ROWS_OF_VECTORS)
 
 
 class WordTables:
@@ -129,12 +120,19 @@ class WordTables:
     def __init__(self, words: Array, V: Array, dtype: Any = np.float32) -> None:
         columns = columns_of(words, dtype)
         self.tasks = side_by_side(len(V), dtype)
-        everything = slice(0, len(words))
-        self.tables = [expand(columns, V[begin:end])(everything) for begin, end in self.tasks]
+        self.tables = [_expanded(columns, V[begin:end]) for begin, end in self.tasks]
 
     def scores(self, chunks: Array, n_jobs: int | None = None) -> Array:
         """Scores (n, k) of codes in chunks, as :class:`WordRows` takes them."""
-        found = [look_up(chunks, t.__getitem__, t.shape, n_jobs) for t in self.tables]
+        found = [look_up(chunks, tables, n_jobs) for tables in self.tables]
         parts = zip(found, self.tasks, strict=True)
         scores = [sums[:, : end - begin] for sums, (begin, end) in parts]
         return np.concatenate(scores, axis=1, dtype=self.tables[0].dtype)
+
+
+def _expanded(columns: Array, V: Array) -> Array:
+    """The tables of all blocks."""
+    weights = _weights(columns, V)
+    tables = aligned_zeros((*columns.shape[::2], weights.shape[2]), columns.dtype)
+    core.expand_words(columns, weights, tables)
+    return tables
