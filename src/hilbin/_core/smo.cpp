@@ -29,6 +29,13 @@ Machine machine(const Matrix<double>& state, double epsilon) {
 Report report(const Steps& steps) { return {steps.done, steps.violation, steps.missing}; }
 
 template <class T> void define_dense(nb::module_& m) {
+  auto part = [](const Matrix<const T>& gram, const Vector<const int32_t>& which, const Matrix<T>& copies, const Vector<uint8_t>& copied) {
+    const size_t n = which.shape(0);
+    require(copies.shape(0) == n && copies.shape(1) == n && copied.shape(0) == n, "copies have the wrong shape");
+    for (size_t i = 0; i < n; ++i) require(0 <= which.data()[i] && which.data()[i] < int64_t(gram.shape(0)), "a row is out of range");
+    return PartRows<T>{gram.data(), ptrdiff_t(gram.shape(1)), which.data(), ptrdiff_t(n), copies.data(), copied.data()};
+  };
+
   m.def("smo_dense", [](Matrix<const T> gram, Matrix<double> state, double epsilon, int64_t most, double tol) {
     nb::gil_scoped_release release;
     require(gram.shape(0) == gram.shape(1) && gram.shape(0) == state.shape(1), "gram has the wrong shape");
@@ -52,24 +59,22 @@ template <class T> void define_dense(nb::module_& m) {
     add_rows(rows.data(), ptrdiff_t(rows.shape(0)), ptrdiff_t(rows.shape(1)), coefficients.data(), out.data());
   }, "rows"_array, "coefficients"_array, "out"_array);
 
-  m.def("both_products", [](Matrix<const T> matrix, Doubles v, Vector<double> right, Vector<double> left) {
+  // The part of the rows and columns `which`, whose copies are made as they are needed, or of `needed` at once.
+  m.def("smo_part", [part](Matrix<const T> gram, Vector<const int32_t> which, Matrix<T> copies, Vector<uint8_t> copied,
+                           Matrix<double> state, double epsilon, int64_t most, double tol) {
     nb::gil_scoped_release release;
-    const size_t n = v.shape(0);
-    require(matrix.shape(0) == n && matrix.shape(1) == n && right.shape(0) == n && left.shape(0) == n, "matrix has the wrong shape");
-    both_products(matrix.data(), ptrdiff_t(n), v.data(), right.data(), left.data());
-  }, "matrix"_array, "v"_array, "right"_array, "left"_array);
+    require(which.shape(0) == state.shape(1), "state has the wrong shape");
+    return report(descend(machine(state, epsilon), part(gram, which, copies, copied), most, tol));
+  }, "gram"_array, "which"_array, "copies"_array, "copied"_array, "state"_array, "epsilon"_a, "most"_a, "tol"_a);
 
-  m.def("take_square", [](Matrix<const T> gram, Vector<const int32_t> which, Matrix<T> out) {
+  m.def("copy_part", [part](Matrix<const T> gram, Vector<const int32_t> which, Matrix<T> copies, Vector<uint8_t> copied,
+                            Vector<const bool> needed) {
     nb::gil_scoped_release release;
-    const ptrdiff_t n = which.shape(0);
-    require(gram.shape(0) == gram.shape(1) && ptrdiff_t(out.shape(0)) == n && ptrdiff_t(out.shape(1)) == n, "out has the wrong shape");
-    for (ptrdiff_t i = 0; i < n; ++i)
-      require(0 <= which.data()[i] && which.data()[i] < int64_t(gram.shape(0)), "a row is out of range");
-    for (ptrdiff_t i = 0; i < n; ++i) {
-      const T* from = gram.data() + which.data()[i] * ptrdiff_t(gram.shape(1));
-      for (ptrdiff_t j = 0; j < n; ++j) out.data()[i * n + j] = from[which.data()[j]];
-    }
-  }, "gram"_array, "which"_array, "out"_array);
+    require(needed.shape(0) == which.shape(0), "needed has the wrong length");
+    const PartRows<T> rows = part(gram, which, copies, copied);
+    for (ptrdiff_t i = 0; i < rows.rows; ++i)
+      if (needed.data()[i]) rows.row(i);
+  }, "gram"_array, "which"_array, "copies"_array, "copied"_array, "needed"_array);
 }
 
 template <class T, class Index> void define_sparse(nb::module_& m) {
@@ -79,7 +84,7 @@ template <class T, class Index> void define_sparse(nb::module_& m) {
     const size_t n = state.shape(1);
     require(indptr.shape(0) == n + 1 && values.shape(0) == columns.shape(0) && int64_t(indptr.data()[n]) <= int64_t(values.shape(0)),
             "gram has the wrong shape");
-    return report(descend(machine(state, epsilon), SparseRows<T, Index>{values.data(), columns.data(), indptr.data()}, most, tol));
+    return report(descend_sparse(machine(state, epsilon), SparseRows<T, Index>{values.data(), columns.data(), indptr.data()}, most, tol));
   }, "values"_array, "columns"_array, "indptr"_array, "state"_array, "epsilon"_a, "most"_a, "tol"_a);
 }
 

@@ -185,6 +185,27 @@ template <class T> struct DenseRows {
   }
 };
 
+// Some rows and columns of a dense matrix: the entries of a row are copied side by side when it is first used.
+template <class T> struct PartRows {
+  const T* values;
+  ptrdiff_t width;
+  const int32_t* which;
+  ptrdiff_t rows;
+  T* copies;
+  uint8_t* copied;
+
+  bool has(ptrdiff_t) const { return true; }
+  const T* row(ptrdiff_t i) const {
+    T* copy = copies + i * rows;
+    if (!copied[i]) {
+      const T* from = values + which[i] * width;
+      for (ptrdiff_t j = 0; j < rows; ++j) copy[j] = from[which[j]];
+      copied[i] = 1;
+    }
+    return copy;
+  }
+};
+
 // out += sum of coefficients times rows, four rows in one pass; rows of coefficient 0 are not read.
 template <class T> void add_rows(const T* rows, ptrdiff_t n, ptrdiff_t width, const double* coefficients, double* out) {
   constexpr int most = 4;
@@ -213,62 +234,25 @@ template <class T> void add_rows(const T* rows, ptrdiff_t n, ptrdiff_t width, co
   }
 }
 
-// right = matrix v and left = v' matrix, in one pass over a square matrix.
-template <class T> void both_products(const T* matrix, ptrdiff_t n, const double* v, double* right, double* left) {
-  constexpr int most = 4;
-  std::fill(left, left + n, 0.0);
-  for (ptrdiff_t i = 0; i < n; i += most) {
-    const int rows = int(std::min<ptrdiff_t>(most, n - i));
-    const T* row[most];
-    double c[most] = {}, rest[most] = {};
-    Vec<double> sums[most] = {};
-    for (int r = 0; r < most; ++r) {
-      row[r] = matrix + (i + (r < rows ? r : 0)) * n;
-      if (r < rows) c[r] = v[i + r];
-    }
-    each_vector(
-        0, n,
-        [&](ptrdiff_t j) HILBIN_INLINE_LAMBDA {
-          Vec<double> down = load(left + j);
-          for (int r = 0; r < most; ++r) {
-            const Vec<double> k = load_doubles(row[r] + j);
-            sums[r] += k * load(v + j);
-            down += splat(c[r]) * k;
-          }
-          store(left + j, down);
-        },
-        [&](ptrdiff_t j) HILBIN_INLINE_LAMBDA {
-          for (int r = 0; r < most; ++r) {
-            rest[r] += double(row[r][j]) * v[j];
-            left[j] += c[r] * double(row[r][j]);
-          }
-        });
-    for (int r = 0; r < rows; ++r) {
-      right[i + r] = rest[r];
-      for (int l = 0; l < lanes<double>; ++l) right[i + r] += sums[r][l];
-    }
-  }
-}
-
 struct Steps {
   int64_t done = 0;
   double violation = infinite;
   ptrdiff_t missing = -1;  // a row that is needed and not there
 };
 
-template <class T> Steps descend(const Machine& m, const DenseRows<T>& rows, int64_t most, double tol) {
+template <class Rows> Steps descend(const Machine& m, const Rows& rows, int64_t most, double tol) {
   Steps steps;
   Choice i = extremes(m, 0, m.rows).gains_up;
   for (;;) {
     double most_down;
     if (i.row < 0) return steps.violation = 0, steps;
     if (!rows.has(i.row)) return steps.missing = i.row, steps;
-    const T* up = rows.row(i.row);
+    const auto* up = rows.row(i.row);
     const Choice j = choose_partner(m, i, up, most_down);
     steps.violation = std::max(0.0, i.gain + most_down);
     if (steps.violation <= tol || j.row < 0 || steps.done == most) return steps;
     if (!rows.has(j.row)) return steps.missing = j.row, steps;
-    const T* down = rows.row(j.row);
+    const auto* down = rows.row(j.row);
     const double change = move(m, i.row, j.row, up[j.row]);
     i = add_two(m, up, down, change);
     ++steps.done;

@@ -1,21 +1,25 @@
 r"""Whether a given matrix can be the Gram matrix of a kernel; if not, which entry says so.
 
-A matrix is symmetric if :math:`Kv = K^\top v` for a random :math:`v`: both products, in one pass,
-find the rows of entries that differ, without a second matrix, and whether all are finite. Positive
-definiteness would take the eigenvalues, longer than to train; seen are entries with
-:math:`K_{ij}^2 > K_{ii} K_{jj}` in some of the rows.
+A matrix is symmetric if :math:`Kv = K^\top v` for a random :math:`v`: two products find the rows of
+entries that differ, without a second matrix, and whether all are finite. Reading a large matrix
+takes longer than to train on it, which reads the rows of few support vectors: there, pairs of
+entries are compared, and what is not finite is found if training reads it. Positive definiteness
+would take the eigenvalues; seen are entries with :math:`K_{ij}^2 > K_{ii} K_{jj}` in some of the
+rows.
 """
 
 import warnings
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from hilbin._core import core
 from hilbin.kernels import NotPositiveDefiniteWarning
 from hilbin.kernels._arrays import Array, Matrix, check_rows
 
+MOST_WHOLE = 2048  # rows of a matrix that is read as a whole
+PAIRS = 10_000  # of entries that are compared in a larger one
 MOST_ROWS = 64  # that are looked at entry by entry
 ADVICE = (
     "Training ends where no step improves, which need not be the optimum; "
@@ -31,16 +35,20 @@ def check_gram(K: Matrix, name: str = "X") -> None:
             f"{name} must be square, the kernel between all pairs of training rows; got shape "
             f"{K.shape}"
         )
-    right, left = _products(K, np.random.default_rng(0).normal(size=K.shape[0]))
-    if not np.isfinite(right).all():
-        check_rows(K, name)  # which names the entry
     diagonal = K.diagonal().astype(np.float64)
+    if K.shape[0] <= MOST_WHOLE or not np.isfinite(diagonal).all():
+        check_rows(K, name)
     if (diagonal < 0).any():
         i = int(np.argmin(diagonal))
         raise ValueError(f"{name}[{i}, {i}] = {diagonal[i]} is negative: {name} is no Gram matrix")
     _refuse_empty_diagonal(K, diagonal, name)
     tolerance = float(np.sqrt(np.finfo(K.dtype).eps)) * diagonal.max()
-    _refuse_asymmetric(K, np.abs(right - left), tolerance, name)
+    for i, j in _suspects(K, tolerance):
+        if not abs(K[i, j] - K[j, i]) <= tolerance:
+            raise ValueError(
+                f"{name} is not symmetric: {name}[{i}, {j}] = {K[i, j]}, but {name}[{j}, {i}] = "
+                f"{K[j, i]}"
+            )
     excess = _excess(K, np.sqrt(diagonal), tolerance)
     if excess is not None:
         i, j = excess
@@ -50,16 +58,6 @@ def check_gram(K: Matrix, name: str = "X") -> None:
             NotPositiveDefiniteWarning,
             stacklevel=5,
         )
-
-
-def _products(K: Matrix, v: Array) -> tuple[Array, Array]:
-    """``K v`` and ``v' K``."""
-    if sp.issparse(K) or not K.flags.forc:
-        with np.errstate(invalid="ignore", over="ignore"):
-            return K @ v, K.T @ v
-    right, left = np.empty(v.size), np.empty(v.size)
-    core.both_products(K if K.flags.c_contiguous else K.T, v, right, left)
-    return right, left
 
 
 def _refuse_empty_diagonal(K: Matrix, diagonal: Array, name: str) -> None:
@@ -77,17 +75,22 @@ def _refuse_empty_diagonal(K: Matrix, diagonal: Array, name: str) -> None:
     )
 
 
-def _refuse_asymmetric(K: Any, differences: Array, tolerance: float, name: str) -> None:
-    """``differences`` are those of the products; rounding alone leaves the entries as they are."""
-    for i in np.flatnonzero(differences > tolerance):
+def _suspects(K: Any, tolerance: float) -> Iterator[tuple[int, int]]:
+    """Places where the matrix may differ from its transpose; rounding is suspected as well."""
+    random = np.random.default_rng(0)
+    n = K.shape[0]
+    if n > MOST_WHOLE:
+        i, j = random.integers(n, size=(2, PAIRS))
+        if sp.issparse(K) and K.nnz:
+            place = random.integers(K.nnz, size=PAIRS)
+            i, j = np.searchsorted(K.indptr, place, side="right") - 1, K.indices[place]
+        apart = np.flatnonzero(~(np.abs(K[i, j] - K[j, i]) <= tolerance))
+        yield from ((int(i[k]), int(j[k])) for k in apart)
+        return
+    v = random.normal(size=n).astype(K.dtype)
+    for i in np.flatnonzero(np.abs(K @ v - K.T @ v) > tolerance):
         row, column = (line.toarray() if sp.issparse(line) else line for line in (K[i], K[:, i]))
-        apart = np.abs(np.ravel(row) - np.ravel(column))
-        j = int(np.argmax(apart))
-        if apart[j] > tolerance:
-            raise ValueError(
-                f"{name} is not symmetric: {name}[{i}, {j}] = {K[i, j]}, but {name}[{j}, {i}] = "
-                f"{K[j, i]}"
-            )
+        yield int(i), int(np.argmax(np.abs(np.ravel(row) - np.ravel(column))))
 
 
 def _excess(K: Any, norms: Array, tolerance: float) -> tuple[int, int] | None:

@@ -7,7 +7,7 @@ the matrix would not fit, the solver asks for rows and keeps as many as it may.
 
 import itertools
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -64,6 +64,8 @@ class Gram:
         Bytes for them.
     n_jobs : int, optional
         Threads that compute them.
+    which : array of int, optional
+        The rows and columns of ``K`` that count; all by default.
     """
 
     K: Any
@@ -72,6 +74,7 @@ class Gram:
     dtype: Any
     memory: int
     n_jobs: int | None
+    which: Array | None = None
 
     @classmethod
     def of_rows(
@@ -99,22 +102,24 @@ class Gram:
         return self.K is None
 
     @cached_property
-    def rows(self) -> GramRows | SparseGramRows | LazyRows:
+    def rows(self) -> Any:
         """What solvers take; all that share it share its cache."""
         if self.kernel is not None and self.K is None:
             return LazyRows(self._compute, self.kernel._diag(self.X), memory=self.memory)
-        return SparseGramRows(self.K) if sp.issparse(self.K) else GramRows(self.K)
+        whole = SparseGramRows(self.K) if sp.issparse(self.K) else GramRows(self.K)
+        return whole if self.which is None else whole.restricted(self.which)
 
     def subset(self, index: Array) -> "Gram":
         """Between some of the rows."""
-        if self.K is not None and not isinstance(self.rows, LazyRows):
-            return Gram.of_matrix(self.rows.restricted(index).gram, self.dtype)
+        if self.K is not None:
+            return replace(self, which=self._places(index))
         assert self.kernel is not None
         return Gram.of_rows(self.kernel, self.X[index], self.dtype, self.memory, self.n_jobs)
 
     def between(self, some: Array, others: Array) -> Any:
         """Between some rows and others."""
         if self.K is not None:
+            some, others = self._places(some), self._places(others)
             sparse = sp.issparse(self.K)
             return self.K[some][:, others] if sparse else self.K[np.ix_(some, others)]
         assert self.kernel is not None
@@ -123,8 +128,12 @@ class Gram:
     def mean(self, weights: Array) -> float:
         """Of all values, by the weights of both rows; of some of the rows, if there are many."""
         index = np.unique(np.linspace(0, weights.size - 1, SAMPLE).astype(np.intp))
-        rows = self._compute(index) if self.K is None else self.K[index]
+        every = np.arange(weights.size)
+        rows = self._compute(index) if self.K is None else self.between(index, every)
         return float(np.average(rows @ weights, weights=weights[index])) / float(weights.sum())
+
+    def _places(self, index: Array) -> Array:
+        return index if self.which is None else self.which[index]
 
     def _compute(self, index: Array) -> Array:
         return np.ascontiguousarray(dense(self._against(self.X[index])), self.dtype)

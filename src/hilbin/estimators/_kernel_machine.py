@@ -106,7 +106,7 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator):
         self, rows: Matrix, y: Array, sample_weight: Any
     ) -> tuple[Matrix, Array, Array, Array]:
         demand = self.kernel._demand() if isinstance(self.kernel, Kernel) else None
-        if sp.issparse(rows) or not self._precomputed:  # else check_gram looks at the values
+        if not self._precomputed:  # else check_gram looks at the values
             rows = check_rows(rows, "X", nonnegative=demand)
         weights = _check_sample_weight(sample_weight, rows, dtype=np.float64)
         if not np.isfinite(weights).all() or (weights < 0).any():
@@ -191,6 +191,9 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator):
         watch: Watch,
     ) -> None:
         """Store the model, and warn if it is not the optimum; ``coef`` has a column per machine."""
+        if np.isnan([r.gap for r in results]).any():
+            check_rows(training.X, "X")  # a given matrix may not have been read before
+            raise ValueError("kernel returned values that are not finite")
         support = np.flatnonzero(np.diff(coef.indptr) if sp.issparse(coef) else coef.any(axis=1))
         self.support_ = training.index[support]
         self.dual_coef_ = _listed(coef[support])

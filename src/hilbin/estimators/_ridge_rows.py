@@ -10,7 +10,7 @@ from sklearn.utils.validation import _check_sample_weight
 
 from hilbin.estimators._kernel_checks import check_gram
 from hilbin.estimators._kernel_gram import CallableKernel, resolved
-from hilbin.kernels._arrays import Array, Matrix
+from hilbin.kernels._arrays import Array, Matrix, check_rows
 from hilbin.parallel import ranges
 
 SHARE = 1 / 3  # of the working memory for a band of float32, and two for its copy in float64
@@ -38,7 +38,7 @@ def training_gram(
 ) -> tuple[Any, Any]:
     """The kernel without rules, and its matrix of the rows."""
     if is_precomputed(kernel):
-        check_gram(X)
+        check_gram(check_rows(X, "X"))
         return kernel, X
     counted = X if weights.all() else X[weights > 0]
     kernel = resolved(kernel, counted, check_random_state(random_state))

@@ -3,7 +3,7 @@
 from hilbin.solvers._bundle import bundle
 from hilbin.solvers._codes import Codes, drop_unused, rank_values
 from hilbin.solvers._crammer_singer import crammer_singer
-from hilbin.solvers._gram_rows import GramRows, SparseGramRows
+from hilbin.solvers._gram_rows import GramRows, PartRows, SparseGramRows
 from hilbin.solvers._icd import classification, icd, regression
 from hilbin.solvers._kernel_ridge import KernelRidgePath, kernel_ridge, kernel_ridge_path
 from hilbin.solvers._lasso import group_lasso, lasso, lasso_path
@@ -38,6 +38,7 @@ __all__ = [
     "Logistic",
     "MatrixRows",
     "NodeRows",
+    "PartRows",
     "Result",
     "RidgePath",
     "Risk",

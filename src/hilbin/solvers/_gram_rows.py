@@ -78,13 +78,69 @@ class GramRows:
 
     def price(self, size: int) -> float:
         """How many steps take as long as taking out the matrix of so many rows."""
-        return 6 * size**2 / len(self.norms)
+        return size
 
-    def restricted(self, which: Array) -> Self:
+    def restricted(self, which: Array) -> "PartRows":
         """The matrix of some of the rows."""
-        part = np.empty((which.size, which.size), self.gram.dtype)
-        core.take_square(self.gram, which.astype(np.int32), part)
-        return type(self)(part)
+        return PartRows(self.gram, which)
+
+
+class PartRows:
+    """Some rows and columns of a Gram matrix, a row copied when it is first used.
+
+    Parameters
+    ----------
+    gram : array of shape (n, n)
+        The whole matrix, float32 or float64.
+    which : array of int
+        The rows and columns.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hilbin.solvers import GramRows
+    >>> K = np.array([[3.0, 1.0, 0.5], [1.0, 3.0, 0.2], [0.5, 0.2, 2.0]])
+    >>> GramRows(K).restricted(np.array([0, 2])).scores(np.array([1.0, 0.0]))
+    array([3. , 0.5])
+    """
+
+    def __init__(self, gram: Array, which: Array):
+        self.gram, self.which = gram, np.ascontiguousarray(which, np.int32)
+        n = self.which.size
+        self.norms = gram[self.which, self.which].astype(np.float64)
+        self._copies = np.empty((n, n), gram.dtype)  # rows that are not used take no memory
+        self._copied = np.zeros(n, np.uint8)
+        self._part = self.gram, self.which, self._copies, self._copied
+
+    def start(self, coef: Array, dtype: Any) -> Any:
+        """A function that runs one sweep, from the scores of ``coef``."""
+        return self._whole().start(coef, dtype)
+
+    def start_classes(self, coef: Array, dtype: Any) -> Any:
+        """The same for the scores of every column of ``coef``."""
+        return self._whole().start_classes(coef, dtype)
+
+    def steps(self, state: Array, epsilon: float, most: int, tol: float) -> Report:
+        """Steps of sequential minimal optimisation."""
+        done, violation, _ = core.smo_part(*self._part, state, epsilon, most, tol)
+        return done, violation
+
+    def scores(self, coef: Array) -> Array:
+        """``K @ coef`` in float64, reading the rows of non-zero coefficients."""
+        core.copy_part(*self._part, coef.reshape(len(coef), -1).any(axis=1))
+        return by_columns(coef, lambda column, out: core.add_rows(self._copies, column, out))
+
+    def price(self, size: int) -> float:
+        """How many steps take as long as taking out the matrix of so many rows."""
+        return size
+
+    def restricted(self, which: Array) -> "PartRows":
+        """The matrix of some of the rows."""
+        return PartRows(self.gram, self.which[which])
+
+    def _whole(self) -> GramRows:
+        core.copy_part(*self._part, np.ones(self.which.size, bool))
+        return GramRows(self._copies)
 
 
 class SparseGramRows:
