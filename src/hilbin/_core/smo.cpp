@@ -86,6 +86,28 @@ template <class T, class Index> void define_sparse(nb::module_& m) {
             "gram has the wrong shape");
     return report(descend_sparse(machine(state, epsilon), SparseRows<T, Index>{values.data(), columns.data(), indptr.data()}, most, tol));
   }, "values"_array, "columns"_array, "indptr"_array, "state"_array, "epsilon"_a, "most"_a, "tol"_a);
+
+  m.def("add_sparse_rows", [](Vector<const T> values, Vector<const int32_t> columns, Vector<const Index> indptr,
+                              Doubles coefficients, Vector<double> out) {
+    nb::gil_scoped_release release;
+    const size_t n = coefficients.shape(0);
+    require(indptr.shape(0) == n + 1 && out.shape(0) == n, "gram has the wrong shape");
+    const SparseRows<T, Index> rows{values.data(), columns.data(), indptr.data()};
+    for (size_t i = 0; i < n; ++i)
+      if (coefficients.data()[i] != 0) rows.add(out.data(), ptrdiff_t(i), coefficients.data()[i]);
+  }, "values"_array, "columns"_array, "indptr"_array, "coefficients"_array, "out"_array);
+
+  // Single entries, columns ascending in every row: SciPy walks through whole rows for them.
+  m.def("sparse_entries", [](Vector<const T> values, Vector<const int32_t> columns, Vector<const Index> indptr,
+                             Vector<const int64_t> at, Vector<const int64_t> across, Vector<T> out) {
+    nb::gil_scoped_release release;
+    require(at.shape(0) == across.shape(0) && at.shape(0) == out.shape(0), "places have the wrong length");
+    const SparseRows<T, Index> rows{values.data(), columns.data(), indptr.data()};
+    for (size_t k = 0; k < at.shape(0); ++k) {
+      require(0 <= at.data()[k] && at.data()[k] + 1 < int64_t(indptr.shape(0)), "a row is out of range");
+      out.data()[k] = T(rows.at(at.data()[k], across.data()[k]));
+    }
+  }, "values"_array, "columns"_array, "indptr"_array, "at"_array, "across"_array, "out"_array);
 }
 
 }  // namespace

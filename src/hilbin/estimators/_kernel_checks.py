@@ -17,9 +17,10 @@ import scipy.sparse as sp
 
 from hilbin.kernels import NotPositiveDefiniteWarning
 from hilbin.kernels._arrays import Array, Matrix, check_rows
+from hilbin.solvers._gram_rows import canonical, sparse_entries
 
 MOST_WHOLE = 2048  # rows of a matrix that is read as a whole
-PAIRS = 10_000  # of entries that are compared in a larger one
+PAIRS = 3000  # of entries that are compared in a larger one
 MOST_ROWS = 64  # that are looked at entry by entry
 ADVICE = (
     "Training ends where no step improves, which need not be the optimum; "
@@ -35,7 +36,9 @@ def check_gram(K: Matrix, name: str = "X") -> None:
             f"{name} must be square, the kernel between all pairs of training rows; got shape "
             f"{K.shape}"
         )
-    diagonal = K.diagonal().astype(np.float64)
+    K = canonical(K) if sp.issparse(K) else K
+    every = np.arange(K.shape[0])
+    diagonal = _entries(K, every, every).astype(np.float64)
     if K.shape[0] <= MOST_WHOLE or not np.isfinite(diagonal).all():
         check_rows(K, name)
     if (diagonal < 0).any():
@@ -75,6 +78,11 @@ def _refuse_empty_diagonal(K: Matrix, diagonal: Array, name: str) -> None:
     )
 
 
+def _entries(K: Any, i: Array, j: Array) -> Array:
+    found: Array = sparse_entries(K, i, j) if sp.issparse(K) else K[i, j]
+    return found
+
+
 def _suspects(K: Any, tolerance: float) -> Iterator[tuple[int, int]]:
     """Places where the matrix may differ from its transpose; rounding is suspected as well."""
     random = np.random.default_rng(0)
@@ -84,7 +92,7 @@ def _suspects(K: Any, tolerance: float) -> Iterator[tuple[int, int]]:
         if sp.issparse(K) and K.nnz:
             place = random.integers(K.nnz, size=PAIRS)
             i, j = np.searchsorted(K.indptr, place, side="right") - 1, K.indices[place]
-        apart = np.flatnonzero(~(np.abs(K[i, j] - K[j, i]) <= tolerance))
+        apart = np.flatnonzero(~(np.abs(_entries(K, i, j) - _entries(K, j, i)) <= tolerance))
         yield from ((int(i[k]), int(j[k])) for k in apart)
         return
     v = random.normal(size=n).astype(K.dtype)

@@ -42,10 +42,13 @@ class ClassMachine(LossMachine):
         super()._check_parameters()
         require_choice("multiclass", self.multiclass, MULTICLASS)
 
-    def _prepare(self, X: Any, y: Any, sample_weight: Any) -> Training:
+    def _prepare(self, X: Any, y: Any, sample_weight: Any, *, once: bool = False) -> Training:
+        """The rows of a fit; ``once`` if the Gram matrix will serve one fit only."""
         rows, y, weights, index = self._examples(X, y, sample_weight)
         check_classification_targets(y)
-        return self._train_on(rows, self._encode(y), weights, index)
+        labels = self._encode(y)
+        few = once and self._is_free and self.codes_ is not None and self.codes_.shape[1] == 1
+        return self._train_on(rows, labels, weights, index, few=few)
 
     def _encode(self, y: Array) -> Array:
         """Labels as numbers; keeps ``classes_`` and ``codes_``."""

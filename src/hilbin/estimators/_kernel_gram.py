@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from joblib import effective_n_jobs
 
 from hilbin.kernels import Gaussian, Kernel
 from hilbin.kernels._arrays import Array, Matrix, check_rows
@@ -22,6 +23,8 @@ from hilbin.parallel import ranges
 from hilbin.solvers import GramRows, LazyRows, SparseGramRows
 
 BLOCK = 2048  # rows and columns that are computed together where the matrix is rounded
+MANY = 2000  # rows of a matrix of which not all are computed if few may be needed
+BATCH = 8  # rows computed at a time, for every thread
 SAMPLE = 256  # rows from which a typical value is taken
 
 
@@ -78,11 +81,19 @@ class Gram:
 
     @classmethod
     def of_rows(
-        cls, kernel: Kernel, X: Matrix, dtype: Any, memory: int, n_jobs: int | None
+        cls,
+        kernel: Kernel,
+        X: Matrix,
+        dtype: Any,
+        memory: int,
+        n_jobs: int | None,
+        *,
+        few: bool = False,
     ) -> "Gram":
-        """Computed here and now, if it fits."""
+        """Computed here and now, if it fits and not ``few`` of many rows will be asked for."""
         n = X.shape[0]
-        if not kernel.compact and n * n * np.dtype(dtype).itemsize > memory:
+        some = few and n >= MANY and dtype == np.float32 and not isinstance(kernel, CallableKernel)
+        if not kernel.compact and (some or n * n * np.dtype(dtype).itemsize > memory):
             K = None
         elif kernel.compact or isinstance(kernel, CallableKernel) or X.dtype == dtype:
             K = kernel._gram(X, None, n_jobs).astype(dtype, copy=False)
@@ -105,7 +116,13 @@ class Gram:
     def rows(self) -> Any:
         """What solvers take; all that share it share its cache."""
         if self.kernel is not None and self.K is None:
-            return LazyRows(self._compute, self.kernel._diag(self.X), memory=self.memory)
+            return LazyRows(
+                self._compute,
+                self.kernel._diag(self.X),
+                self.memory,
+                batch=BATCH * effective_n_jobs(self.n_jobs),
+                square=self._square,
+            )
         whole = SparseGramRows(self.K) if sp.issparse(self.K) else GramRows(self.K)
         return whole if self.which is None else whole.restricted(self.which)
 
@@ -137,6 +154,10 @@ class Gram:
 
     def _compute(self, index: Array) -> Array:
         return np.ascontiguousarray(dense(self._against(self.X[index])), self.dtype)
+
+    def _square(self, index: Array) -> Array:
+        assert self.kernel is not None
+        return _rounded_gram(self.kernel, self.X[index], self.dtype, self.n_jobs)
 
     @cached_property
     def _against(self) -> Callable[[Matrix], Any]:

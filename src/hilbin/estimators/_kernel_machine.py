@@ -117,8 +117,10 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator):
             raise ValueError("sample_weight is zero for every row")
         return rows, y[index], weights[index], index
 
-    def _train_on(self, X: Matrix, targets: Array, weights: Array, index: Array) -> Training:
-        """The Gram matrix of the rows, and ``kernel_``."""
+    def _train_on(
+        self, X: Matrix, targets: Array, weights: Array, index: Array, *, few: bool = False
+    ) -> Training:
+        """The Gram matrix of the rows, and ``kernel_``; maybe ``few`` rows of it are needed."""
         random = check_random_state(self.random_state)
         rows = X
         if index.size < X.shape[0]:
@@ -134,7 +136,8 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator):
                 if self._may_round(rows) and _is_varied(self.kernel_, rows)
                 else np.float64
             )
-            gram = Gram.of_rows(self.kernel_, rows, dtype, int(self.memory * 2**20), self.n_jobs)
+            limits = int(self.memory * 2**20), self.n_jobs
+            gram = Gram.of_rows(self.kernel_, rows, dtype, *limits, few=few)
             if isinstance(self.kernel_, CallableKernel) and not gram.is_lazy:
                 check_gram(gram.K, "the matrix that kernel returned")
         seed = int(random.randint(np.iinfo(np.int32).max))

@@ -19,6 +19,7 @@ from hilbin.estimators._progress import Watch
 from hilbin.kernels._arrays import Array
 from hilbin.solvers import Result, smo
 
+FEW = 0.2  # share of the rows that may be outside for which few are support vectors
 ROUNDING = 4  # times the precision of kernel values
 
 
@@ -44,7 +45,7 @@ class OutlierMachine(OutlierMixin, KernelMachine):
         rows = validate_data(self, X, **ACCEPTED)
         zeros = np.zeros(rows.shape[0])
         rows, targets, weights, index = self._counted(rows, zeros, sample_weight)
-        training = self._train_on(rows, targets, weights, index)
+        training = self._train_on(rows, targets, weights, index, few=self.nu <= FEW)
         gram = training.gram
         high = weights / (self.nu * weights.sum())
         scale = self._scale(training)

@@ -56,8 +56,9 @@ class KernelSVC(ClassifierMixin, ClassMachine):
         Seconds after which training stops, with a usable model.
     memory : float, default=2048
         MiB for the Gram matrix. One that does not fit is computed row by row, and as much of it
-        kept. Machines that see a part of the rows take a copy of their part; sparse matrices, and
-        that of Crammer and Singer's machine, are always whole.
+        kept; so is that of two classes, of which few rows are needed if few are support vectors.
+        Machines that see a part of the rows take a copy of their part; sparse matrices, and that of
+        Crammer and Singer's machine, are always whole.
     n_jobs : int, optional
         Threads: kernel values and machines side by side. ``None`` is 1, -1 all processors.
     random_state : int, RandomState or None, default=0
@@ -159,7 +160,7 @@ class KernelSVC(ClassifierMixin, ClassMachine):
         -------
         self : KernelSVC
         """
-        self._solve(self._prepare(X, y, sample_weight), None, (X, y))
+        self._solve(self._prepare(X, y, sample_weight, once=True), None, (X, y))
         return self
 
     def cross_validate(

@@ -6,12 +6,14 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
+from joblib import effective_n_jobs
 
 from hilbin._core import core
 from hilbin.kernels._arrays import Array, Matrix
 from hilbin.parallel import ranges, run
 
 ROWS_PER_TASK = 96  # one row block of the core, and a multiple of every panel's rows
+FEWEST_ROWS = 8  # fewer leave a panel half used
 ROWS_PER_PACKING = 8192  # packing fewer takes less time than starting threads
 
 
@@ -75,7 +77,11 @@ class _Panels:
         def band(begin: int, end: int) -> None:
             core.band(self.op.name, numbers, x, self.packed, out, begin, end, symmetric)
 
-        run(band, ranges(len(out), ROWS_PER_TASK), n_jobs)
+        height = ROWS_PER_TASK
+        if not symmetric:  # few rows are shared out as well
+            share = -(-len(out) // effective_n_jobs(n_jobs))
+            height = min(height, max(FEWEST_ROWS, share))
+        run(band, ranges(len(out), height), n_jobs)
         return out
 
 

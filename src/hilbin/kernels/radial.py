@@ -1,5 +1,6 @@
 """Kernels of a distance: Gaussian, Laplace and the p-value of the chi-squared test."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -7,7 +8,7 @@ import numpy as np
 from scipy.special import gammaincc
 
 from hilbin.kernels._arrays import Array, Matrix
-from hilbin.kernels._pairwise import Op, pairwise_sum
+from hilbin.kernels._pairwise import Op, pairwise_sum, sums_against
 from hilbin.kernels._rowwise import rowwise
 from hilbin.kernels.bandwidth import Rule, is_rule, sample, statistic
 from hilbin.kernels.base import Kernel, require_positive, warn_not_psd
@@ -18,16 +19,29 @@ CHI2_DISTANCE = Op("harmonic_difference", vanishes=False)
 
 
 class RadialKernel(Kernel):
-    """``f(gamma d(x, y))``, ``f(t) = exp(-t)`` if not said otherwise; a subclass gives ``d``."""
+    """``f(gamma d(x, y))``, ``f(t) = exp(-t)`` if not said otherwise.
+
+    A subclass gives ``d``, as a sum over the columns (``_terms``), its root, or otherwise.
+    """
 
     gamma: float | Rule
+    _root = False
 
     def __post_init__(self) -> None:
         if not is_rule(self.gamma):
             require_positive(self, "gamma")
 
+    @property
+    def _terms(self) -> Op | None:
+        return None
+
     def _distances(self, X: Matrix, Y: Matrix | None, n_jobs: int | None) -> Array:
-        raise NotImplementedError
+        assert self._terms is not None
+        return self._of_sums(pairwise_sum(self._terms, X, Y, n_jobs))
+
+    def _of_sums(self, D: Array) -> Array:
+        np.maximum(D, 0, out=D)
+        return np.sqrt(D, out=D) if self._root else D
 
     def _of_distance(self, t: Array) -> None:
         """Replace ``t`` by ``f(t)``, in place."""
@@ -38,11 +52,17 @@ class RadialKernel(Kernel):
         return None
 
     def _gram(self, X: Matrix, Y: Matrix | None, n_jobs: int | None) -> Array:
-        def finish(block: Array, _: slice) -> None:
-            block *= self.gamma
-            self._of_distance(block)
+        return rowwise(self._distances(X, Y, n_jobs), self._finish, n_jobs)
 
-        return rowwise(self._distances(X, Y, n_jobs), finish, n_jobs)
+    def _against(self, Y: Matrix, n_jobs: int | None) -> Callable[[Matrix], Array]:
+        if self._terms is None:
+            return super()._against(Y, n_jobs)
+        sums = sums_against(self._terms, Y, n_jobs)
+        return lambda X: rowwise(self._of_sums(sums(X)), self._finish, n_jobs)
+
+    def _finish(self, block: Array, _: slice) -> None:
+        block *= self.gamma
+        self._of_distance(block)
 
     def _diag(self, X: Matrix) -> Array:
         return np.ones(X.shape[0])
@@ -76,8 +96,9 @@ class Gaussian(RadialKernel):
 
     gamma: float | Rule = 1.0
 
-    def _distances(self, X: Matrix, Y: Matrix | None, n_jobs: int | None) -> Array:
-        return np.maximum(D := pairwise_sum(SQUARED, X, Y, n_jobs), 0, out=D)
+    @property
+    def _terms(self) -> Op:
+        return SQUARED
 
     def _of_euclidean(self, r: Array) -> tuple[Array, Array] | None:
         gamma = float(self.gamma)  # type: ignore[arg-type]
@@ -114,10 +135,13 @@ class Laplace(RadialKernel):
         if self.p not in (1, 2):
             raise ValueError(f"p of Laplace must be 1 or 2, got {self.p!r}")
 
-    def _distances(self, X: Matrix, Y: Matrix | None, n_jobs: int | None) -> Array:
-        D = pairwise_sum(ABSOLUTE if self.p == 1 else SQUARED, X, Y, n_jobs)
-        np.maximum(D, 0, out=D)
-        return D if self.p == 1 else np.sqrt(D, out=D)
+    @property
+    def _terms(self) -> Op:
+        return ABSOLUTE if self.p == 1 else SQUARED
+
+    @property
+    def _root(self) -> bool:  # type: ignore[override]
+        return self.p == 2
 
     def _of_euclidean(self, r: Array) -> tuple[Array, Array] | None:
         if self.p == 1:
@@ -167,8 +191,9 @@ class PValue(RadialKernel):
         """Whether ``dof <= 2``."""
         return self.dof <= 2
 
-    def _distances(self, X: Matrix, Y: Matrix | None, n_jobs: int | None) -> Array:
-        return np.maximum(D := pairwise_sum(CHI2_DISTANCE, X, Y, n_jobs), 0, out=D)
+    @property
+    def _terms(self) -> Op:
+        return CHI2_DISTANCE
 
     def _of_distance(self, t: Array) -> None:
         gammaincc(self.dof / 2, t, out=t)

@@ -161,13 +161,10 @@ class SparseGramRows:
     """
 
     def __init__(self, gram: Any):
-        self.gram = sp.csr_array(gram)
-        if not self.gram.has_canonical_format:
-            self.gram = self.gram.copy()
-            self.gram.sum_duplicates()
-        self.norms = self.gram.diagonal().astype(np.float64)
-        indptr, columns = self.gram.indptr, self.gram.indices
-        self._parts = self.gram.data, columns.astype(np.int32, copy=False), indptr
+        self.gram = canonical(gram)
+        self._parts = csr_parts(self.gram)
+        every = np.arange(self.gram.shape[0])
+        self.norms = sparse_entries(self.gram, every, every).astype(np.float64)
 
     def start(self, coef: Array, dtype: Any) -> Any:
         """A function that runs one sweep, from the scores of ``coef``."""
@@ -185,8 +182,8 @@ class SparseGramRows:
         return done, violation
 
     def scores(self, coef: Array) -> Array:
-        """``K @ coef`` in float64."""
-        return np.asarray(self.gram @ coef, dtype=np.float64)
+        """``K @ coef`` in float64, reading the rows of non-zero coefficients."""
+        return by_columns(coef, lambda column, out: core.add_sparse_rows(*self._parts, column, out))
 
     def price(self, size: int) -> float:
         """How many steps take as long as taking out the matrix of so many rows."""
@@ -195,6 +192,28 @@ class SparseGramRows:
     def restricted(self, which: Array) -> Self:
         """The matrix of some of the rows."""
         return type(self)(self.gram[which][:, which])
+
+
+def canonical(K: Any) -> Any:
+    """CSR with the columns of a row in ascending order, each once."""
+    K = K if isinstance(K, sp.csr_array) else sp.csr_array(K)  # which remembers that it is
+    if not K.has_canonical_format:
+        K = K.copy()
+        K.sum_duplicates()
+    return K
+
+
+def csr_parts(K: Any) -> tuple[Array, Array, Array]:
+    """Values, columns and row pointers, as the core takes them."""
+    return K.data, K.indices.astype(np.int32, copy=False), K.indptr
+
+
+def sparse_entries(K: Any, rows: Array, columns: Array) -> Array:
+    """``K[rows, columns]`` of a canonical CSR matrix."""
+    found = np.empty(len(rows), K.dtype)
+    places = (np.ascontiguousarray(index, np.int64) for index in (rows, columns))
+    core.sparse_entries(*csr_parts(K), *places, found)
+    return found
 
 
 def gains(state: Array, epsilon: float) -> tuple[Array, Array]:

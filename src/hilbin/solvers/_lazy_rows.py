@@ -26,6 +26,9 @@ class LazyRows:
         Bytes for the rows that are kept, in float32; at least two rows and what computes them.
     batch : int
         How many rows are computed in one go.
+    square : callable, optional
+        ``square(indices)`` is ``K[indices][:, indices]``: if all rows fit and a third of them was
+        asked for, the rest are computed with their symmetry.
 
     Examples
     --------
@@ -37,9 +40,14 @@ class LazyRows:
     """
 
     def __init__(
-        self, compute: Callable[[Array], Array], diagonal: Array, memory: float, batch: int = 8
+        self,
+        compute: Callable[[Array], Array],
+        diagonal: Array,
+        memory: float,
+        batch: int = 8,
+        square: Callable[[Array], Array] | None = None,
     ):
-        self.compute, self.memory = compute, memory
+        self.compute, self.square = compute, square
         self.norms = np.asarray(diagonal, np.float64)
         n = self.norms.size
         fits = int(memory // (4 * n)) - 3 * batch  # a batch in float64, and its copy
@@ -86,6 +94,9 @@ class LazyRows:
 
     def _fetch(self, missing: int, up: Array, down: Array) -> None:
         """Compute a row, and with it those that gain most by a change up or down."""
+        if self.square is not None and len(self.cache) == self.norms.size <= 3 * self.computed:
+            self._complete(self.square)
+            return
         room = max(int(np.count_nonzero(self.owners < 0)), AHEAD)
         few = min((self.batch - 1) // 2, room // 2, self.norms.size - 1)
         wanted = [np.array([missing])]
@@ -104,6 +115,15 @@ class LazyRows:
         self.clock += 1
         self.stamps[free] = self.clock
         self.computed += rows.size
+
+    def _complete(self, square: Callable[[Array], Array]) -> None:
+        """Compute all rows that are not here."""
+        rest, here = np.flatnonzero(self.slots < 0), np.flatnonzero(self.slots >= 0)
+        free = np.flatnonzero(self.owners < 0)
+        self.cache[np.ix_(free, rest)] = square(rest)
+        self.cache[np.ix_(free, here)] = self.cache[np.ix_(self.slots[here], rest)].T
+        self.slots[rest], self.owners[free] = free, rest
+        self.computed += rest.size
 
     def scores(self, coef: Array) -> Array:
         """``K @ coef`` in float64, from rows that are here where they are."""
