@@ -43,6 +43,7 @@ sphinx_gallery_conf = {
             "plot_sparse_gram.py",
             "plot_feature_maps.py",
             "plot_intersection_svm.py",
+            "plot_outliers.py",
             "plot_where_in_the_image.py",
             "plot_local_cluster.py",
             "plot_compressed_rows.py",

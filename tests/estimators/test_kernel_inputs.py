@@ -85,6 +85,27 @@ def test_bad_matrices(change):
         clone(model).fit(change(indefinite), TWO[:50])
 
 
+@pytest.fixture(scope="module")
+def large():
+    """A Gram matrix of more rows than are looked at one by one, and signs."""
+    Z = np.random.default_rng(0).normal(size=(2100, 2))
+    return Gaussian(1.0).gram(Z), np.where(np.hypot(*Z.T) > 1, 1, -1)
+
+
+@pytest.mark.parametrize("make", [np.asarray, sp.csr_array], ids=["dense", "sparse"])
+def test_large_matrices_are_looked_at_in_places(large, make):
+    K, y = large
+    model = KernelSVC("precomputed").fit(make(K), y)
+    lopsided = K * np.linspace(1, 1.5, len(K))
+    with pytest.raises(ValueError, match=r"X is not symmetric: X\[\d+, \d+\]"):
+        KernelSVC("precomputed").fit(make(lopsided), y)
+    wrong = K.copy()
+    i = model.support_[0]
+    wrong[i, 7] = wrong[7, i] = np.nan
+    with pytest.raises(ValueError, match=r"X\[\d+, \d+\] = nan is not finite|not symmetric"):
+        KernelSVC("precomputed").fit(make(wrong), y)
+
+
 @pytest.mark.parametrize("multiclass", SCHEMES)
 def test_all_rows_alike(multiclass):
     rows, y = np.full((30, 2), 0.5), np.arange(30) % 3 * (np.arange(30) > 3)
@@ -118,3 +139,17 @@ def test_names_of_columns():
     assert model.feature_names_in_[3] == "bin 3"
     with pytest.raises(ValueError, match="feature names"):
         model.predict(frame.iloc[:, ::-1])
+
+
+@pytest.mark.parametrize("noise", [0.0, 1.0], ids=["few support vectors", "many"])
+def test_two_classes_compute_the_rows_they_need(noise):
+    rng = np.random.default_rng(1)
+    Z = rng.normal(size=(2100, 2))
+    y = np.where(np.hypot(*Z.T) + noise * rng.normal(size=2100) > 1, 1, -1)
+    kernel = Gaussian(1.0)
+    by_rows, whole = KernelSVC(kernel).fit(Z, y), KernelSVC("precomputed").fit(kernel.gram(Z), y)
+    assert by_rows.objective_ == pytest.approx(whole.objective_, rel=1e-3)
+    scores = by_rows.decision_function(Z), whole.decision_function(kernel.gram(Z))
+    np.testing.assert_allclose(*scores, atol=5e-3)
+    detector, given = SVDD(kernel, nu=0.1).fit(Z), SVDD("precomputed", nu=0.1).fit(kernel.gram(Z))
+    assert detector.radius_ == pytest.approx(given.radius_, rel=1e-2)

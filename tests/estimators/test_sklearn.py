@@ -8,6 +8,7 @@ from hilbin.estimators import (
     IntersectionSVC,
     IntersectionSVR,
     KernelOneClass,
+    KernelRidge,
     KernelSVC,
     KernelSVR,
 )
@@ -36,6 +37,10 @@ ESTIMATORS = [
     KernelSVR(),
     KernelSVR(bias="penalised"),
     KernelSVR("precomputed"),
+    KernelRidge(),
+    KernelRidge(alpha="auto"),
+    KernelRidge(GCS(radius=100.0), alpha=0.1),
+    KernelRidge("precomputed"),
     KernelOneClass(),
     KernelOneClass("precomputed"),
     SVDD(Linear()),
