@@ -115,7 +115,6 @@ def ratio(times: dict[str, Any], peer: str) -> dict[str, float]:
     }
 
 
-# from features
 def end_to_end(s: Labelled, sizes: Sizes) -> tuple[dict[str, Any], dict[str, Any]]:
     """Training and prediction from features, with two kernels."""
     gamma = float(exp_chi2(s.X).gamma)

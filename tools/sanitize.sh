@@ -20,4 +20,5 @@ compiler=${CXX:-g++}
 preload="$($compiler -print-file-name=libasan.so) $($compiler -print-file-name=libstdc++.so)"
 export PYTHONPATH=$PWD/$site:$packages LD_PRELOAD=$preload
 "$python" -S -c "import hilbin; assert 'sanitize' in hilbin.__file__, hilbin.__file__"
-"$python" -S -m pytest -q -p no:cacheprovider tests/_core tests/solvers/test_tables.py
+"$python" -S -m pytest -q -p no:cacheprovider tests/_core tests/solvers/test_tables.py \
+  tests/solvers/test_smo.py tests/solvers/test_word_rows.py
