@@ -27,7 +27,8 @@ autodoc_typehints = "none"
 autodoc_member_order = "bysource"
 # scikit-learn's, on every class with sample weights; their text refers to its own glossary
 autodoc_default_options = {
-    "exclude-members": "set_fit_request, set_partial_fit_request, set_score_request"
+    "exclude-members": "set_fit_request, set_partial_fit_request, set_score_request, "
+    "set_predict_request, set_decision_function_request, set_score_samples_request"
 }
 numpydoc_show_class_members = False
 
