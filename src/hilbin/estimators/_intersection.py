@@ -12,7 +12,6 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
-from hilbin import parallel
 from hilbin.estimators._encoding import BadValueError
 from hilbin.estimators._parameters import require_choice, require_positive, require_whole
 from hilbin.estimators._progress import CallbackSupportMixin, Watch
@@ -129,29 +128,20 @@ class IntersectionModel(BinnedRows, CallbackSupportMixin, BaseEstimator):
     ) -> tuple[list[Result], Watch]:
         """Solve the problems side by side, watched."""
         watch = Watch(self, *data, len(names))
-        results: dict[int, Result] = {}
 
-        def task(k: int, _: int) -> None:
-            with watch.problem(k, names[k]) as proceed:
-                results[k] = solve(k, tol=self.tol, max_iter=self.max_iter, proceed=proceed)
-                r = results[k]
-                if r.converged and len(r.coef) <= SMALL:
-                    r = solve(k, tol=SMALL_TOL, max_iter=SMALL_SWEEPS, dual=r.dual)
-                    results[k] = replace(r, converged=True, n_iter=results[k].n_iter)
+        def task(k: int, proceed: Any) -> Result:
+            result = solve(k, tol=self.tol, max_iter=self.max_iter, proceed=proceed)
+            if result.converged and len(result.coef) <= SMALL:
+                exact = solve(k, tol=SMALL_TOL, max_iter=SMALL_SWEEPS, dual=result.dual)
+                result = replace(exact, converged=True, n_iter=result.n_iter)
             if self.verbose:
-                r = results[k]
                 print(
-                    f"[{names[k]}] {r.n_iter} sweeps, objective {r.objective:.6g}, gap {r.gap:.2g}"
+                    f"[{names[k]}] {result.n_iter} sweeps, objective {result.objective:.6g}, "
+                    f"gap {result.gap:.2g}"
                 )
+            return result
 
-        parts = parallel.ranges(len(names), 1)
-        try:
-            parallel.run(task, parts, self.n_jobs, cancel=watch.interrupt)
-        except KeyboardInterrupt:  # between two sweeps: what is missing gets one each
-            watch.interrupt()
-            parallel.run(task, [part for part in parts if part[0] not in results], self.n_jobs)
-        watch.finish()
-        return [results[k] for k in range(len(names))], watch
+        return watch.solve(task, names, self.n_jobs), watch
 
     def _keep(
         self, training: Training, results: list[Result], coef: Array, intercept: Array, watch: Watch

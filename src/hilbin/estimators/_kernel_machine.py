@@ -158,32 +158,24 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator):
     ) -> tuple[list[Result], Watch]:
         """Solve the problems side by side, watched; one after the other if they share a cache."""
         watch = Watch(self, *data, len(names), says=SAYS)
-        results: dict[int, Result] = {}
         limit = limits[0] if self.max_iter is None else self.max_iter
         exact = gram.dtype == np.float64 and not gram.is_lazy
 
-        def task(k: int, _: int) -> None:
-            with watch.problem(k, names[k]) as proceed:
-                results[k] = r = solve(k, tol=self.tol, max_iter=limit, proceed=proceed)
-                if r.converged and exact and len(r.coef) <= SMALL:
-                    r = solve(k, tol=SMALL_TOL, max_iter=limits[1], dual=r.dual)
-                    results[k] = replace(r, converged=True, n_iter=results[k].n_iter)
+        def task(k: int, proceed: Any) -> Result:
+            result = solve(k, tol=self.tol, max_iter=limit, proceed=proceed)
+            if result.converged and exact and len(result.coef) <= SMALL:
+                found = solve(k, tol=SMALL_TOL, max_iter=limits[1], dual=result.dual)
+                result = replace(found, converged=True, n_iter=result.n_iter)
             if self.verbose:
-                r = results[k]
                 print(
-                    f"[{names[k]}] {r.n_iter} steps, objective {r.objective:.6g}, gap {r.gap:.2g}"
+                    f"[{names[k]}] {result.n_iter} steps, objective {result.objective:.6g}, "
+                    f"gap {result.gap:.2g}"
                 )
+            return result
 
-        parts = parallel.ranges(len(names), 1)
-        jobs = 1 if gram.is_lazy else min(effective_n_jobs(self.n_jobs), len(parts))
+        jobs = 1 if gram.is_lazy else min(effective_n_jobs(self.n_jobs), len(names))
         with parallel.blas_threads(1 if jobs > 1 else None):
-            try:
-                parallel.run(task, parts, jobs, cancel=watch.interrupt)
-            except KeyboardInterrupt:  # between two rounds: what is missing gets one each
-                watch.interrupt()
-                parallel.run(task, [part for part in parts if part[0] not in results], jobs)
-        watch.finish()
-        return [results[k] for k in range(len(names))], watch
+            return watch.solve(task, list(names), jobs), watch
 
     def _keep(
         self,

@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from hilbin import parallel
+
 try:
     from sklearn.callback import CallbackSupportMixin, with_callbacks
 except ImportError:  # scikit-learn < 1.9
@@ -22,6 +24,8 @@ except ImportError:  # scikit-learn < 1.9
         """The method as it is."""
         return method
 
+
+Proceed = Callable[[int, float], bool]
 
 __all__ = ["CallbackSupportMixin", "Watch", "with_callbacks"]
 
@@ -74,7 +78,7 @@ class Watch:
             self._context.call_on_fit_task_end(estimator=self.estimator, **self._data)
 
     @contextmanager
-    def problem(self, number: int, name: str) -> Iterator[Callable[[int, float], bool]]:
+    def problem(self, number: int, name: str) -> Iterator[Proceed]:
         """What the solver of one problem asks after every sweep."""
         part = None
         if self._context is not None:
@@ -102,6 +106,31 @@ class Watch:
         if part is not None:
             with self._lock:
                 part.call_on_fit_task_end(estimator=self.estimator, **self._data)
+
+    def solve(
+        self,
+        task: Callable[[int, Callable[[int, float], bool]], Any],
+        names: list[str],
+        n_jobs: Any,
+    ) -> list[Any]:
+        """``task(k, proceed)`` of every problem ``k``, side by side, and tell the callbacks.
+
+        After an interrupt, problems that have not begun are solved as far as one sweep takes them.
+        """
+        results: dict[int, Any] = {}
+
+        def run(k: int, _: int) -> None:
+            with self.problem(k, names[k]) as proceed:
+                results[k] = task(k, proceed)
+
+        parts = parallel.ranges(len(names), 1)
+        try:
+            parallel.run(run, parts, n_jobs, cancel=self.interrupt)
+        except KeyboardInterrupt:
+            self.interrupt()
+            parallel.run(run, [part for part in parts if part[0] not in results], n_jobs)
+        self.finish()
+        return [results[k] for k in range(len(names))]
 
     def _call_back(self, part: Any) -> None:
         with self._lock:
