@@ -259,6 +259,25 @@ def test_an_interrupt_leaves_a_usable_model(n_jobs):
     assert model.score(X, FEW) > 0.5
 
 
+@pytest.mark.parametrize("multiclass", SCHEMES)
+def test_a_fit_goes_on_where_it_ended(multiclass, tmp_path):
+    model = KernelSVC(KERNEL, 100.0, multiclass=multiclass, warm_start=True, max_iter=3)
+    with pytest.warns(ConvergenceWarning):
+        model.fit(X, FEW)
+    save(model, tmp_path / "model.hilbin")
+    model = load(tmp_path / "model.hilbin")
+    begun = model.objective_.copy()
+    model.set_params(max_iter=None).fit(X, FEW)
+    assert model.converged_
+    assert (model.objective_ <= begun).all()
+    first = model.n_iter_
+    assert model.fit(X, FEW).n_iter_ < first / 4
+    fresh = clone(model).fit(X, FEW)
+    np.testing.assert_allclose(model.objective_, fresh.objective_, rtol=0.01)
+    model.fit(X[:200], FEW[:200])  # other rows: from the beginning
+    assert_same(model, clone(model).fit(X[:200], FEW[:200]), atol=1e-12)
+
+
 def test_threads_change_nothing(capsys):
     for multiclass in SCHEMES:
         model = KernelSVC(KERNEL, multiclass=multiclass, verbose=2)

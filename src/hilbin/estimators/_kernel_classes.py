@@ -71,6 +71,12 @@ class ClassMachine(LossMachine):
             self.codes_ = _multiclass.pairs(n)
         return labels
 
+    def _shapes(self, training: Training) -> list[tuple[int, ...]]:
+        """Of the dual variables of every machine."""
+        if self.codes_ is None:
+            return [(training.targets.size, self.classes_.size)]
+        return [(int(n),) for n in np.count_nonzero(self.codes_[training.targets], axis=0)]
+
     def _solve(self, training: Training, start: list[Array] | None, data: Any) -> list[Array]:
         labels, weights = training.targets, training.weights
         factors = class_factors(self.class_weight, self.classes_, labels, weights)

@@ -17,6 +17,7 @@ class LossMachine(KernelMachine):
 
     C: float
     bias: Any
+    warm_start: bool
 
     def _prepare(self, X: Any, y: Any, sample_weight: Any) -> Training:
         """What :meth:`_solve` needs; keeps what does not depend on ``C``."""
@@ -25,6 +26,11 @@ class LossMachine(KernelMachine):
     def _solve(self, training: Training, start: list[Array] | None, data: Any) -> list[Array]:
         """Train, keep the model; returns the dual variables of every machine."""
         raise NotImplementedError
+
+    def _last(self, shapes: list[tuple[int, ...]]) -> list[Array] | None:
+        """The dual variables of the last fit, if they are to be used and of these shapes."""
+        duals = getattr(self, "_duals", None) if self.warm_start else None
+        return duals if duals is not None and [d.shape for d in duals] == shapes else None
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

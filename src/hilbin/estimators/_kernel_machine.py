@@ -198,6 +198,8 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator):
         self.converged_ = all(r.converged for r in results)
         self.objective_ = np.array([r.objective for r in results])
         self.gap_ = np.array([r.gap for r in results])
+        if getattr(self, "warm_start", False):
+            self._duals = [r.dual for r in results]
         if watch.interrupted:
             raise KeyboardInterrupt
         if not self.converged_:

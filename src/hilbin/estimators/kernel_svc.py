@@ -54,6 +54,9 @@ class KernelSVC(ClassifierMixin, ClassMachine):
         sweeps over all rows, by default 100 000.
     max_time : float, optional
         Seconds after which training stops, with a usable model.
+    warm_start : bool, default=False
+        Begin where the last ``fit`` ended, also one that was interrupted, if it had as many rows of
+        every class.
     memory : float, default=2048
         MiB for the Gram matrix. One that does not fit is computed row by row, and as much of it
         kept; so is that of two classes, of which few rows are needed if few are support vectors.
@@ -124,6 +127,7 @@ class KernelSVC(ClassifierMixin, ClassMachine):
         tol: float = 1e-3,
         max_iter: int | None = None,
         max_time: float | None = None,
+        warm_start: bool = False,
         memory: float = 2048,
         n_jobs: int | None = None,
         random_state: Any = 0,
@@ -138,6 +142,7 @@ class KernelSVC(ClassifierMixin, ClassMachine):
         self.tol = tol
         self.max_iter = max_iter
         self.max_time = max_time
+        self.warm_start = warm_start
         self.memory = memory
         self.n_jobs = n_jobs
         self.random_state = random_state
@@ -160,7 +165,8 @@ class KernelSVC(ClassifierMixin, ClassMachine):
         -------
         self : KernelSVC
         """
-        self._solve(self._prepare(X, y, sample_weight, once=True), None, (X, y))
+        training = self._prepare(X, y, sample_weight, once=True)
+        self._solve(training, self._last(self._shapes(training)), (X, y))
         return self
 
     def cross_validate(

@@ -42,6 +42,8 @@ class KernelSVR(RegressorMixin, LossMachine):
         rows, by default 100 000.
     max_time : float, optional
         Seconds after which training stops, with a usable model.
+    warm_start : bool, default=False
+        Begin where the last ``fit`` ended, also one that was interrupted, if it had as many rows.
     memory : float, default=2048
         MiB for the Gram matrix, as in :class:`KernelSVC`.
     n_jobs : int, optional
@@ -96,6 +98,7 @@ class KernelSVR(RegressorMixin, LossMachine):
         tol: float = 1e-3,
         max_iter: int | None = None,
         max_time: float | None = None,
+        warm_start: bool = False,
         memory: float = 2048,
         n_jobs: int | None = None,
         random_state: Any = 0,
@@ -108,6 +111,7 @@ class KernelSVR(RegressorMixin, LossMachine):
         self.tol = tol
         self.max_iter = max_iter
         self.max_time = max_time
+        self.warm_start = warm_start
         self.memory = memory
         self.n_jobs = n_jobs
         self.random_state = random_state
@@ -130,7 +134,8 @@ class KernelSVR(RegressorMixin, LossMachine):
         -------
         self : KernelSVR
         """
-        self._solve(self._prepare(X, y, sample_weight), None, (X, y))
+        training = self._prepare(X, y, sample_weight)
+        self._solve(training, self._last([training.targets.shape]), (X, y))
         return self
 
     def predict(self, X: Any) -> Array:
