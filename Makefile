@@ -26,7 +26,7 @@ docs: $(VENV)/.docs
 	$(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build/html
 	@echo docs/_build/html/index.html
 
-# The core's tests on a core built with the address and undefined-behaviour sanitizers.
+# The core's tests on a core built with the address and undefined-behavior sanitizers.
 sanitize: $(VENV)/.installed
 	tools/sanitize.sh $(BIN)/python
 

@@ -20,11 +20,11 @@ def histograms(rows: int, bins: int, *, density: float = 1.0, seed: int = 0) -> 
     return (X / np.where(sums > 0, sums, 1)).astype(np.float32)
 
 
-def colour_histograms(rows: int, *, bins: int = 64, clusters: int = 6, seed: int = 0) -> Array:
-    """Fourth roots of peaked histograms in a few clusters, as colours of images make them."""
+def color_histograms(rows: int, *, bins: int = 64, clusters: int = 6, seed: int = 0) -> Array:
+    """Fourth roots of peaked histograms in a few clusters, as colors of images make them."""
     rng = np.random.default_rng(seed)
-    centres = rng.dirichlet(np.full(bins, 0.25), clusters)
-    X = rng.gamma(12 * centres[rng.integers(clusters, size=rows)] + 0.03)
+    centers = rng.dirichlet(np.full(bins, 0.25), clusters)
+    X = rng.gamma(12 * centers[rng.integers(clusters, size=rows)] + 0.03)
     return (X / X.sum(axis=1, keepdims=True)) ** 0.25
 
 

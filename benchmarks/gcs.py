@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import harness
-from data import Array, colour_histograms
+from data import Array, color_histograms
 from harness import Timing, claim, compare
 from sklearn.neighbors import NearestNeighbors
 
@@ -23,7 +23,7 @@ from hilbin.kernels import GCS, Quantile
 PEER = "scikit-learn radius_neighbors_graph"
 DENSITIES = {"90 % zeros": 0.1, "99.9 % zeros": 0.001}
 TEXT = (
-    "Rows are fourth roots of colour-like histograms in 64 bins, float64. The peer, brute-force "
+    "Rows are fourth roots of color-like histograms in 64 bins, float64. The peer, brute-force "
     "radius_neighbors_graph with distances, finds the same pairs and evaluates no kernel. Peak "
     "memory is what the process grows by while it computes the matrix, over the bytes of the CSR "
     "matrix it returns."
@@ -63,7 +63,7 @@ def measure_memory(rows: int, radius: float) -> dict[str, int]:
 
 def report_memory(rows: int, radius: float) -> None:
     """What the new process does."""
-    X, kernel = colour_histograms(rows), GCS(radius)
+    X, kernel = color_histograms(rows), GCS(radius)
     with harness.threads(1):
         kernel.gram(X[:256], n_jobs=1)  # libraries take their buffers at the first call
         before = reset_peak()
@@ -122,7 +122,7 @@ def main() -> None:
         return
     harness.keep_memory()
     sizes = Sizes(rows=2000, rounds=2) if args.quick else Sizes()
-    X = colour_histograms(sizes.rows)
+    X = color_histograms(sizes.rows)
     table = {name: measure(X, density, sizes.rounds) for name, density in DENSITIES.items()}
     dense = table["90 % zeros"]
     claims = [

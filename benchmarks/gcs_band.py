@@ -11,7 +11,7 @@ import harness
 import numpy as np
 import scipy.linalg
 import scipy.sparse as sp
-from data import Array, colour_histograms
+from data import Array, color_histograms
 from harness import claim, compare
 from scipy.linalg import blas
 
@@ -23,7 +23,7 @@ ALPHA = 0.1
 ZEROS = (0.9, 0.99, 0.999)
 TEXT = (
     "Gram matrices of GCS in float64, radius by the share of zeros. Rows: fourth roots of "
-    "colour-like histograms in 64 bins, and uniform random points in a square and on a line. The "
+    "color-like histograms in 64 bins, and uniform random points in a square and on a line. The "
     "bandwidth is that after reverse Cuthill-McKee; 'covers' is the share of the matrix within "
     "the band. Memory: 12 bytes per non-zero entry for CSR, 8 n (b + 1) for the symmetric band, "
     "8 n^2 for the dense matrix. A product with a vector is SciPy's for CSR, BLAS dsbmv for the "
@@ -42,8 +42,8 @@ class Sizes(NamedTuple):
 
 def rows_of(kind: str, count: int) -> Array:
     """Rows of one of the kinds."""
-    if kind == "64 colours":
-        return colour_histograms(count)
+    if kind == "64 colors":
+        return color_histograms(count)
     return np.random.default_rng(0).uniform(size=(count, {"square": 2, "line": 1}[kind]))
 
 
@@ -123,11 +123,11 @@ def main() -> None:
     sizes = Sizes(rows=800, rounds=2) if args.quick else Sizes()
     table = {
         f"{kind}, {100 * zeros:g} % zeros": measure(kind, zeros, sizes)
-        for kind in ("64 colours", "square", "line")
+        for kind in ("64 colors", "square", "line")
         for zeros in ZEROS
     }
     worst = {kind: min(row["band, MB"] / row["CSR, MB"] for name, row in table.items()
-                       if name.startswith(kind)) for kind in ("64 colours", "square")}  # fmt: skip
+                       if name.startswith(kind)) for kind in ("64 colors", "square")}  # fmt: skip
     claims = [
         claim(f"Memory of the band, {kind}, least of {len(ZEROS)} shares of zeros", ratio, 1, ">",
               against="CSR")

@@ -1,4 +1,4 @@
-"""Colours of photographs by compactly supported kernels: Tables 2 and 3 of the GCS paper again.
+"""Colors of photographs by compactly supported kernels: Tables 2 and 3 of the GCS paper again.
 
 Boughorbel, Tarel, Fleuret and Boujemaa compare four kernels on 64-bin RGB histograms of Corel
 photographs. Here they meet classes of Caltech-101, with the GCS kernel as it is defined and as the
@@ -57,7 +57,7 @@ PRODUCT, FEW = "GCS x Laplace, 90 % zeros", "GCS x Laplace on components, 90 % z
 PRINTED = "GCS x Laplace, 90 % zeros, as printed"
 FAMILIES = (LAPLACE, POLYNOMIAL, RADIUS, PRODUCT, FEW, PRINTED)
 TEXT = (
-    "Histograms of 64 colours (4 x 4 x 4 cells of RGB), raised to the power 0.25 in every kernel. "
+    "Histograms of 64 colors (4 x 4 x 4 cells of RGB), raised to the power 0.25 in every kernel. "
     "Of every split four fifths are for training, stratified; C (0.1 to 100) and the parameter of "
     "the kernel have the least error in five-fold cross-validation on them, which is the "
     "validation error; the test error is that of a machine trained on all of them. Machines are "
@@ -75,7 +75,7 @@ TEXT = (
 
 @dataclass(frozen=True, repr=False)
 class AsPrinted(Kernel):
-    """What recursion (4) of the paper computes for even dimensions, normalised to 1 at 0."""
+    """What recursion (4) of the paper computes for even dimensions, normalized to 1 at 0."""
 
     radius: float
     psd = False
@@ -93,7 +93,7 @@ class AsPrinted(Kernel):
 
 
 class Photographs(NamedTuple):
-    """Counts of colours, and what the photographs show."""
+    """Counts of colors, and what the photographs show."""
 
     counts: Array
     y: Array
@@ -271,7 +271,7 @@ def main() -> None:
             claim("Photographs, splits", splits, 10, unit=""),
             claim("Photographs, same answers", min(agreements), 0.97, against="SVC", unit=""),
         ]
-    harness.record("gcs_photos", figures, claims, title="Colours of photographs (GCS)", text=TEXT,
+    harness.record("gcs_photos", figures, claims, title="Colors of photographs (GCS)", text=TEXT,
                    quick=args.quick)  # fmt: skip
 
 

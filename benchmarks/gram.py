@@ -33,7 +33,7 @@ DENSITY = 0.05
 PEAK = "min + add in registers"
 ADDITIVE = {"Intersection": Intersection(), "Chi2": Chi2(), "JensenShannon": JensenShannon()}
 TEXT = (
-    "Rows are L1-normalised gamma(0.5) values in float32. Times are the best of interleaved "
+    "Rows are L1-normalized gamma(0.5) values in float32. Times are the best of interleaved "
     "rounds, matrices rectangular and on one thread unless said. Freed memory stays in the "
     "process, so that after the warm-up no contender meets new pages; with the allocator's "
     "defaults first touches of pages, slow on this virtual machine, enter the times, and the "

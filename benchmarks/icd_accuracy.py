@@ -11,7 +11,7 @@ import harness
 import numpy as np
 import scipy.sparse as sp
 from harness import by_set, claim
-from sets import SPARSE, Labelled, labelled_sets, one_class
+from sets import SPARSE, Labeled, labeled_sets, one_class
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import LinearSVC
@@ -33,7 +33,7 @@ TEXT = (
     "no bias: its defaults; the better of -s 1 and -s 3 is the peer) and scikit-learn's "
     "LinearSVC (its defaults) get features scaled to [0, 1] by the extremes of the training "
     "rows, sparse rows over their largest value. LIBSVM is SVC on the Gram matrix of the "
-    "quantised rows, C=0.001, one class against one; it is left out above 8000 rows. "
+    "quantized rows, C=0.001, one class against one; it is left out above 8000 rows. "
     "HistGradientBoosting takes no sparse rows. One thread. Seconds are of one fit each, without "
     "building LIBLINEAR's problem or the Gram matrix, and good for the order only: speed is "
     "measured elsewhere. fashion_mnist trains on 10,000 random rows of its 60,000. On "
@@ -62,7 +62,7 @@ class Sizes(NamedTuple):
 QUICK = Sizes(300, gram_rows=250, exact_rows=200)
 
 
-def fitted(s: Labelled, sizes: Sizes) -> tuple[dict[str, float], dict[str, float]]:
+def fitted(s: Labeled, sizes: Sizes) -> tuple[dict[str, float], dict[str, float]]:
     """Test accuracy in percent, and seconds of one fit, of every contender."""
     scaled = s.scaled()
     accuracy, took = {}, {}
@@ -91,7 +91,7 @@ def fitted(s: Labelled, sizes: Sizes) -> tuple[dict[str, float], dict[str, float
     return accuracy, took
 
 
-def objective_errors(s: Labelled) -> dict[str, dict[float, float]]:
+def objective_errors(s: Labeled) -> dict[str, dict[float, float]]:
     """Relative error of the dual objective by loss and tolerance."""
     errors: dict[str, dict[float, float]] = {}
     for loss in LOSSES:
@@ -109,7 +109,7 @@ def objective_errors(s: Labelled) -> dict[str, dict[float, float]]:
     return errors
 
 
-def accuracy_by_c(s: Labelled) -> dict[str, list[float]]:
+def accuracy_by_c(s: Labeled) -> dict[str, list[float]]:
     """Test accuracy in percent at every C."""
     scaled = s.scaled()
     Cs = IntersectionSVC().C * 10.0**DECADES
@@ -173,7 +173,7 @@ def main() -> None:
     liblinear_is_here()
     sets = {
         name: s.sample(sizes.most_rows, sizes.most_rows)
-        for name, s in labelled_sets(args.data).items()
+        for name, s in labeled_sets(args.data).items()
     }
     accuracy: Table = {}
     took: Table = {}

@@ -10,7 +10,7 @@ import harness
 import numpy as np
 from data import Array
 from harness import Timing, by_set, claim, compare
-from sets import bag_of_words, centrist, labelled_sets, one_class, over_dispersed
+from sets import bag_of_words, centrist, labeled_sets, one_class, over_dispersed
 from svms import LIBLINEAR, ONE_PASS, SOLVER, Coded, Linear, liblinear_is_here
 
 from hilbin.solvers import TableRows, classification, icd, rank_values
@@ -25,8 +25,8 @@ TEXT = (
     "feature, as long as the feature has levels, for dense rows or lists of entries, "
     "whichever sweeps faster. Both run the same compiled descent, and the same sweeps up to "
     "rounding. Bag-of-words rows (20,000 of 1000 bins) and CENTRIST-like rows (8000 of 2000) "
-    "are synthetic counts, not quantised; of the real sets, most frequent class against the "
-    "rest, at most 10,000 rows are used. Values that are not quantised have tables over all "
+    "are synthetic counts, not quantized; of the real sets, most frequent class against the "
+    "rest, at most 10,000 rows are used. Values that are not quantized have tables over all "
     "of them, in blocks of blocks or, for comparison, Fenwick pairs. The gain over the "
     "paper's grows with the number of levels, as the plots show too. Growth: whole sweeps "
     "with the diagonal, over random labels, so that rows keep changing the tables; counts are"
@@ -93,7 +93,7 @@ def layouts(X: Any, y: Array, loss: str, rounds: int, patience: float) -> dict[s
 
 
 def exact(rows: int, features: int, decimals: int, rounds: int) -> dict[str, Any]:
-    """Seconds to the tolerance on values that are not quantised, by blocks and by Fenwick pairs."""
+    """Seconds to the tolerance on values that are not quantized, by blocks and by Fenwick pairs."""
     rng = np.random.default_rng(0)
     X = np.round(rng.gamma(2.0, 10.0, (rows, features)), decimals)
     y = np.where(np.sin(X[:, 0] / 10) + X[:, 1] / 40 + 0.2 * rng.standard_normal(rows) > 0.5, 1, -1)
@@ -197,7 +197,7 @@ def all_layouts(folder: Any, sizes: Sizes) -> tuple[Table, Table]:
         for loss in SOLVER
     }
     real: Table = {}
-    for name, s in labelled_sets(folder).items():
+    for name, s in labeled_sets(folder).items():
         part = s.sample(sizes.most_rows)
         for loss in SOLVER:
             y = one_class(part.y)
@@ -218,7 +218,7 @@ def main() -> None:
     by_features = [(sizes.few_rows, d) for d in features]
     with harness.threads(1):
         synthetic, real = all_layouts(args.data, sizes)
-        unquantised = {
+        unquantized = {
             f"{rows} rows, {features} features, {decimals} decimals": exact(
                 rows, features, decimals, sizes.rounds
             )
@@ -237,7 +237,7 @@ def main() -> None:
         "liblinear": LIBLINEAR,
         "Layout, synthetic counts": synthetic,
         "Layout, real sets": real,
-        "Layout, values that are not quantised": unquantised,
+        "Layout, values that are not quantized": unquantized,
         **{f"One sweep, ns per value, by {plot['axis']}": table_of(plot) for plot in plots},
         **{f"Exponent of a sweep's time, by {what}": each for what, each in slopes.items()},
     }

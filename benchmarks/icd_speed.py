@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import harness
 from harness import Timing, by_set, compare
-from sets import SPARSE, Labelled, labelled_sets, one_class, random_rows, tasks
+from sets import SPARSE, Labeled, labeled_sets, one_class, random_rows, tasks
 from sklearn.svm import LinearSVC
 from svms import (
     LIBLINEAR,
@@ -39,7 +39,7 @@ TEXT = (
     "than a solution. On few rows, and on sparse ones, packing (tables laid out for the data, or "
     "the Gram matrix, which few rows of many features get) is a large part of the time: a column "
     "has it. One sweep is the first, of tables, with the diagonal; LIBLINEAR's is -e 1e10. "
-    "LIBSVM is scikit-learn's SVC on the Gram matrix of the quantised rows, C=0.001, against ICD "
+    "LIBSVM is scikit-learn's SVC on the Gram matrix of the quantized rows, C=0.001, against ICD "
     "with the hinge loss, 8000 random rows or all. It has a tolerance of 0.001 by default; a "
     "column has it at 0.1, as ICD. The Gram matrix is not in its time, except in the last "
     "column. Two threads train classes side by side, so the longest class bounds the gain. "
@@ -68,7 +68,7 @@ class Sizes(NamedTuple):
 QUICK = Sizes(300, gram_rows=250, gram_test_rows=100, rounds=1, short_rounds=2)
 
 
-def training(name: str, s: Labelled, sizes: Sizes) -> tuple[Table, float]:
+def training(name: str, s: Labeled, sizes: Sizes) -> tuple[Table, float]:
     """Seconds to the tolerance, of all tasks and losses, and the worst ratio."""
     table: Table = {}
     for kind, task in tasks(s, sizes.most_values, sizes.fewer_rows).items():
@@ -101,7 +101,7 @@ def training(name: str, s: Labelled, sizes: Sizes) -> tuple[Table, float]:
     return table, max(row["ICD / LIBLINEAR"] for row in table.values())
 
 
-def one_sweep(name: str, s: Labelled, sizes: Sizes) -> tuple[Table, float]:
+def one_sweep(name: str, s: Labeled, sizes: Sizes) -> tuple[Table, float]:
     """Seconds of one pass over the rows, and the worst ratio."""
     table: Table = {}
     y = one_class(s.y)
@@ -127,7 +127,7 @@ def one_sweep(name: str, s: Labelled, sizes: Sizes) -> tuple[Table, float]:
     return table, max(row["ICD / LIBLINEAR"] for row in table.values())
 
 
-def against_libsvm(s: Labelled, sizes: Sizes) -> tuple[dict[str, Any], dict[str, Any]]:
+def against_libsvm(s: Labeled, sizes: Sizes) -> tuple[dict[str, Any], dict[str, Any]]:
     """Training and prediction with the same kernel, loss and C, binary."""
     s = s._replace(y=one_class(s.y)).sample(sizes.gram_rows)
     test = s.X_test[random_rows(s.y_test.size, sizes.gram_test_rows)]
@@ -172,7 +172,7 @@ def against_libsvm(s: Labelled, sizes: Sizes) -> tuple[dict[str, Any], dict[str,
     return fit, predict
 
 
-def prediction(name: str, s: Labelled, sizes: Sizes) -> Table:
+def prediction(name: str, s: Labeled, sizes: Sizes) -> Table:
     """Rows per second of IntersectionSVC and LinearSVC on dense rows."""
     table: Table = {}
     scaled = s.scaled()
@@ -197,7 +197,7 @@ def prediction(name: str, s: Labelled, sizes: Sizes) -> Table:
     return table
 
 
-def two_threads(s: Labelled, sizes: Sizes) -> dict[str, Any]:
+def two_threads(s: Labeled, sizes: Sizes) -> dict[str, Any]:
     """Wall seconds of a fit of all classes by threads."""
     times = compare(
         {f"{k}": lambda k=k: IntersectionSVC(n_jobs=k).fit(s.X, s.y) for k in (1, 2)}, sizes.rounds
@@ -210,9 +210,7 @@ def ratio(times: dict[str, Timing], one: str, other: str) -> float:
     return times[one].best / times[other].best
 
 
-def against_liblinear(
-    sets: dict[str, Labelled], sizes: Sizes
-) -> tuple[dict[str, Table], list[Any]]:
+def against_liblinear(sets: dict[str, Labeled], sizes: Sizes) -> tuple[dict[str, Table], list[Any]]:
     """Figures and claims about training time."""
     whole: Table = {}
     sweeps: Table = {}
@@ -248,7 +246,7 @@ def main() -> None:
     sizes = QUICK if args.quick else Sizes()
     sets = {
         name: s.sample(sizes.most_rows, sizes.most_rows)
-        for name, s in labelled_sets(args.data).items()
+        for name, s in labeled_sets(args.data).items()
     }
     figures: dict[str, Any] = {**sizes._asdict(), "liblinear": LIBLINEAR}
     claims: list[Any] = []

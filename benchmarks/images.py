@@ -15,7 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 from harness import claim
 from pictures import Pictures, pictures
-from sets import labelled_sets
+from sets import labeled_sets
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.kernel_approximation import Nystroem
 from sklearn.metrics import balanced_accuracy_score
@@ -24,7 +24,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.svm import SVC, LinearSVC
 
 from hilbin.estimators import IntersectionSVC
-from hilbin.images import FHOG, BagOfWords, Centrist, Concat, DenseSIFT, SpatialPyramid
+from hilbin.images import FHOG, BagOfWords, Centrist, DenseSIFT, ImageFeatures, SpatialPyramid
 
 OWN, LINEAR, RBF = "IntersectionSVC", "LinearSVC", "RBF SVC"
 THREADS = 2
@@ -40,7 +40,7 @@ TEXT = (
     "of one fit, the Gram matrix included; two threads for descriptors, IntersectionSVC and BLAS "
     "(SVC and LinearSVC use one). Scenes: SIFT on a grid of 6 pixels, bins of 4 and 8 pixels, "
     "1024 words, pyramid of 3 levels; CENTRIST, pyramid of 3 levels. Objects: grid of 4 pixels, "
-    "bins of 3, 4 and 6 pixels. Windows with people: CENTRIST of the edges, and of the grey "
+    "bins of 3, 4 and 6 pixels. Windows with people: CENTRIST of the edges, and of the gray "
     "values, pyramid of 3 levels. Clothes: Felzenszwalb's HOG of the image at 56 x 56 pixels, "
     "cells of 8."
 )
@@ -69,8 +69,8 @@ def tasks() -> list[Task]:
     centrist, edges = pyramid(Centrist()), pyramid(Centrist(edges=True))
     cells = FHOG(8, (56, 56), color=False)
 
-    def both(**parts: Any) -> Concat:
-        return Concat(list(parts.items()), max_side=None)
+    def both(**parts: Any) -> ImageFeatures:
+        return ImageFeatures(list(parts.items()), max_side=None)
 
     return [
         Task("scene15", "SIFT", sift, 79),
@@ -161,7 +161,7 @@ def measure(task: Task, data: Pictures) -> dict[str, Any]:
 
 def clothes(folder: Path | None, few: int | None) -> Pictures | None:
     """Fashion-MNIST as images."""
-    stored = labelled_sets(folder, ("fashion_mnist",))
+    stored = labeled_sets(folder, ("fashion_mnist",))
     if "fashion_mnist" not in stored:
         return None
     s = stored["fashion_mnist"]

@@ -35,8 +35,8 @@ TEXT = (
     "time. VLFeat makes the same descriptors (checked in the run): dense SIFT with a flat window, "
     "HOG of the variant UoCTTI. CENTRIST is the census transform and its histogram, of the whole "
     "image or of 4 x 4 cells; scikit-image's uniform LBP is the nearest thing it has, without a "
-    "histogram. The nearest of 1024 centres in 128 dimensions is compared with faiss IndexFlatL2; "
-    "the centres are packed in every call. What is not installed is left out."
+    "histogram. The nearest of 1024 centers in 128 dimensions is compared with faiss IndexFlatL2; "
+    "the centers are packed in every call. What is not installed is left out."
 )
 
 Times = dict[str, Timing]
@@ -97,7 +97,7 @@ def measure_sift(
 
 
 def measure_hog(vl: vlfeat.VLFeat | None, images: Array, cell: int, rounds: int) -> Times:
-    """FHOG of all images, grey or in colour; HOG beside it."""
+    """FHOG of all images, gray or in color; HOG beside it."""
     rows, columns = core.hog_grid(*images.shape[1:3], cell)
     cells = np.empty((rows, columns, 31), np.float32)
     blocks = np.empty((rows - 1, columns - 1, 36), np.float32)
@@ -142,7 +142,7 @@ def measure_codes(images: Array, rounds: int) -> Times:
 
 
 def measure_nearest(points: int, rounds: int) -> Times:
-    """The nearest centre, and the five nearest, of every point."""
+    """The nearest center, and the five nearest, of every point."""
     rng = np.random.default_rng(0)
     P = rng.random((points, DIMENSION), np.float32)
     C = rng.random((WORDS, DIMENSION), np.float32)
@@ -159,7 +159,7 @@ def measure_nearest(points: int, rounds: int) -> Times:
         index.add(C)
         core.nearest(P, C, half_norms, words, scores)
         if (index.search(P, 1)[1][:, 0] != words).mean() > 1e-3:
-            raise RuntimeError("faiss finds other centres")
+            raise RuntimeError("faiss finds other centers")
         calls["faiss"] = lambda: index.search(P, 1)
         calls["faiss, 5 nearest"] = lambda: index.search(P, 5)
     return compare(calls, rounds, patience=40)
@@ -189,7 +189,7 @@ def make_claims(sift: Any, hog: Any, codes: Times, nearest: Any, images: int) ->
     claims = [
         *against(sift, "VLFeat", "Dense SIFT"),
         *against(hog, "VLFeat", "FHOG"),
-        *against(nearest, "faiss", "Nearest of 1024 centres"),
+        *against(nearest, "faiss", "Nearest of 1024 centers"),
     ]
     for what, (times, done) in hog.items():
         if what.endswith("cell 8"):
@@ -205,12 +205,12 @@ def main() -> None:
     harness.keep_memory()
     sizes = QUICK if args.quick else Sizes()
     vl = vlfeat.find()
-    grey, colour = (scenes(sizes.images, sizes.side, channels) for channels in (1, 3))
-    floats = {"grey": grey.astype(np.float32), "colour": colour.astype(np.float32)}
+    gray, color = (scenes(sizes.images, sizes.side, channels) for channels in (1, 3))
+    floats = {"gray": gray.astype(np.float32), "color": color.astype(np.float32)}
     n, rounds = sizes.images, sizes.rounds
     with harness.threads(1):
         sift = {
-            f"bin {b}, step {s}": (measure_sift(vl, floats["grey"], b, s, rounds), n)
+            f"bin {b}, step {s}": (measure_sift(vl, floats["gray"], b, s, rounds), n)
             for b, s in SIFT
         }
         hog = {
@@ -218,7 +218,7 @@ def main() -> None:
             for kind, images in floats.items()
             for cell in CELLS
         }
-        codes = measure_codes(grey, rounds)
+        codes = measure_codes(gray, rounds)
         nearest = {f"{p} points": (measure_nearest(p, rounds), p) for p in sizes.points}
     figures = {
         **sizes._asdict(),
@@ -228,7 +228,7 @@ def main() -> None:
         "Dense SIFT": rate_table(sift, "images / s"),
         "FHOG": rate_table(hog, "images / s"),
         "Codes of pixels": rate_table({"256 x 256": (codes, n)}, "images / s"),
-        "Nearest centres": rate_table(nearest, "points / s"),
+        "Nearest centers": rate_table(nearest, "points / s"),
     }
     harness.record(
         "images_speed",

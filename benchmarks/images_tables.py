@@ -17,7 +17,7 @@ from harness import claim
 from pictures import Pictures, pictures
 from scipy.linalg import cho_solve, cholesky, eigh, get_lapack_funcs
 from scipy.optimize import brentq
-from sets import Labelled, random_rows
+from sets import Labeled, random_rows
 from sklearn.kernel_approximation import SkewedChi2Sampler
 from sklearn.metrics import balanced_accuracy_score
 from sklearn.pipeline import make_pipeline
@@ -57,7 +57,7 @@ TEXT = (
     "those cells are maps of 15000 and 21000 dimensions, and only at 3000 is something cut, the "
     "last 60 directions. Mean and standard deviation of 5 seeds; of 3 for orthogonal. "
     "Column limit: what endless dimensions would give, the kernel that 5 features per bin make "
-    "(Chi2: all). Errors are relative Frobenius errors of the centred Gram matrix of the training "
+    "(Chi2: all). Errors are relative Frobenius errors of the centered Gram matrix of the training "
     "rows; they tell maps apart whose accuracies do not."
 )
 
@@ -72,9 +72,9 @@ class Sizes(NamedTuple):
 
 
 class Ridge:
-    """One-vs-rest ridge regression with an intercept, by centred Gram matrices of the rows."""
+    """One-vs-rest ridge regression with an intercept, by centered Gram matrices of the rows."""
 
-    def __init__(self, data: Labelled) -> None:
+    def __init__(self, data: Labeled) -> None:
         self.data = data
         self.classes, codes = np.unique(data.y, return_inverse=True)
         targets = np.eye(self.classes.size, dtype=np.float32)[codes]
@@ -107,7 +107,7 @@ class Ridge:
         return 100 * float(balanced_accuracy_score(self.data.y_test, guess))
 
 
-def centred(K: Array, fit: Array) -> Array:
+def centered(K: Array, fit: Array) -> Array:
     """Gram matrix with the rows of ``fit`` once their mean is 0."""
     return K - K.mean(axis=1, keepdims=True) - fit.mean(axis=0) + fit.mean()
 
@@ -128,7 +128,7 @@ def skewedness(X: Array) -> float:
 class Bench:
     """All methods on one description of the images."""
 
-    def __init__(self, name: str, data: Labelled, sizes: Sizes) -> None:
+    def __init__(self, name: str, data: Labeled, sizes: Sizes) -> None:
         self.name, self.data, self.sizes = name, data, sizes
         self.ridge = Ridge(data)
         self.kernel: Any = Exponential(Chi2(), gamma="mean").resolve(data.X, random_state=0)
@@ -136,7 +136,7 @@ class Bench:
         self.accuracies, self.errors = (defaultdict(lambda: defaultdict(list)) for _ in range(2))
         self.penalties: dict[str, float] = {}
         K, K_test = self.grams(self.kernel)
-        self.K = centred(K, K)
+        self.K = centered(K, K)
         self.by_kernel(EXACT, K, K_test, EXACT)
 
     def grams(self, kernel: Any) -> tuple[Array, Array]:
@@ -160,9 +160,9 @@ class Bench:
 
     def by_kernel(self, row: str, K: Array, K_test: Array, key: str) -> None:
         """A trial of a kernel itself."""
-        inner = centred(K, K)
+        inner = centered(K, K)
         alpha = self.ridge.coefficients(inner, self.penalty(key, inner), len(K))
-        self.note(row, LIMIT, inner, centred(K_test, K) @ alpha)
+        self.note(row, LIMIT, inner, centered(K_test, K) @ alpha)
 
     def features(self, unfitted: Any, parts: int) -> list[Array]:
         """Of training and test rows, of shape (rows, parts, columns)."""
@@ -201,7 +201,7 @@ class Bench:
     def fourier(self, row: str, dimensions: int, seed: int, **options: Any) -> FourierMap:
         """Random frequencies on a map of chi-squared."""
         chi2 = AdditiveMap(Chi2(), PER_BIN, method=METHODS[row])
-        return FourierMap(self.kernel, dimensions, map=chi2, random_state=seed, **options)
+        return FourierMap(self.kernel, dimensions, feature_map=chi2, random_state=seed, **options)
 
     def run(self) -> None:
         """Fill the tables, in the order of the paper's rows."""
@@ -226,14 +226,14 @@ class Bench:
                 self.by_features(self.fourier("Direct", d, seed), {d: (ORTHOGONAL, d)}, ORTHOGONAL)
 
 
-def describe(photographs: Pictures) -> dict[str, Labelled]:
+def describe(photographs: Pictures) -> dict[str, Labeled]:
     """Rows of the two descriptions, in the order of the paper's tables."""
     words = BagOfWords(DenseSIFT(4, (3, 4, 6)), WORDS, random_state=0, n_jobs=THREADS)
     cells, found = FHOG(CELL, (SIDE, SIDE), n_jobs=THREADS), {}
     for name, features in (("Words of SIFT", words), ("HOG", cells)):
         rows = make_pipeline(features, HistogramNormalizer()).fit(photographs.train)
         X, X_test = rows.transform(photographs.train), rows.transform(photographs.test)
-        found[name] = Labelled(X, photographs.y, X_test, photographs.y_test)
+        found[name] = Labeled(X, photographs.y, X_test, photographs.y_test)
     return found
 
 

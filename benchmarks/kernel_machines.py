@@ -11,7 +11,7 @@ import numpy as np
 from data import Array
 from harness import claim, compare
 from machines import CACHE, big_task, exp_chi2, fitting, sparse_rows, sparse_training
-from sets import Labelled, labelled_sets, one_class
+from sets import Labeled, labeled_sets, one_class
 from sklearn.metrics.pairwise import chi2_kernel, manhattan_distances
 from sklearn.svm import SVC, SVR, OneClassSVM
 
@@ -51,7 +51,7 @@ class Sizes(NamedTuple):
     patience: float = 90.0
 
 
-def features(s: Labelled) -> Labelled:
+def features(s: Labeled) -> Labeled:
     """Scaled, contiguous float64 rows."""
     X, X_test = (np.ascontiguousarray(part, np.float64) for part in (s.X, s.X_test))
     return s._replace(X=X, X_test=X_test)
@@ -69,7 +69,7 @@ def kernels_of(X: Array) -> dict[str, Any]:
     }
 
 
-def optimum(s: Labelled) -> dict[str, dict[str, float]]:
+def optimum(s: Labeled) -> dict[str, dict[str, float]]:
     """How far objective and scores are from LIBSVM's, both solved to 1e-7, for five kernels."""
     y, table = one_class(s.y), {}
     for name, kernel in kernels_of(s.X).items():
@@ -92,7 +92,7 @@ def optimum(s: Labelled) -> dict[str, dict[str, float]]:
 
 
 # training on a given matrix
-def given_matrix(s: Labelled, sizes: Sizes) -> dict[str, dict[str, float]]:
+def given_matrix(s: Labeled, sizes: Sizes) -> dict[str, dict[str, float]]:
     """Seconds of the fit alone, binary and all classes (one against one), for two values of C."""
     K, table = exp_chi2(s.X).gram(s.X), {}
     for C in CS:
@@ -115,7 +115,7 @@ def ratio(times: dict[str, Any], peer: str) -> dict[str, float]:
     }
 
 
-def end_to_end(s: Labelled, sizes: Sizes) -> tuple[dict[str, Any], dict[str, Any]]:
+def end_to_end(s: Labeled, sizes: Sizes) -> tuple[dict[str, Any], dict[str, Any]]:
     """Training and prediction from features, with two kernels."""
     gamma = float(exp_chi2(s.X).gamma)
     pairs = {
@@ -140,7 +140,7 @@ def peer_intersection(X: Array, Y: Array) -> Array:
     return 0.5 * (X.sum(axis=1)[:, None] + Y.sum(axis=1) - manhattan_distances(X, Y))
 
 
-def predicting(ours: Any, peer: Any, s: Labelled, sizes: Sizes) -> dict[str, float]:
+def predicting(ours: Any, peer: Any, s: Labeled, sizes: Sizes) -> dict[str, float]:
     """Seconds of the scores of the test rows."""
     calls = {
         "hilbin": lambda: ours.decision_function(s.X_test),
@@ -150,7 +150,7 @@ def predicting(ours: Any, peer: Any, s: Labelled, sizes: Sizes) -> dict[str, flo
     return row | {"support vectors": len(ours.support_), "rows": len(s.X)}
 
 
-def own_kernel_of_libsvm(s: Labelled, sizes: Sizes) -> tuple[dict[str, float], dict[str, float]]:
+def own_kernel_of_libsvm(s: Labeled, sizes: Sizes) -> tuple[dict[str, float], dict[str, float]]:
     """The Gaussian, which LIBSVM evaluates on support vectors only: training and prediction."""
     gamma = float(Gaussian(gamma="median").resolve(s.X, random_state=0).gamma)
     ours, peer = KernelSVC(Gaussian(gamma), n_jobs=1), SVC(gamma=gamma, cache_size=1000)
@@ -163,7 +163,7 @@ def own_kernel_of_libsvm(s: Labelled, sizes: Sizes) -> tuple[dict[str, float], d
     return ratio(times, LIBSVM), predicting(ours, peer, s, sizes)
 
 
-def other_machines(s: Labelled, sizes: Sizes) -> dict[str, Any]:
+def other_machines(s: Labeled, sizes: Sizes) -> dict[str, Any]:
     """Regression and one-class machines on a given matrix."""
     K, target = exp_chi2(s.X).gram(s.X), s.X[:, : s.X.shape[1] // 2].sum(axis=1)
     target = (target - target.mean()) / target.std()
@@ -189,7 +189,7 @@ def measure(args: Any, sizes: Sizes) -> tuple[dict[str, Any], list[dict[str, Any
     """All figures and claims."""
     tables: dict[str, Any] = {}
     optima, fits, trained, predicted = {}, {}, {}, {}
-    for name, s in labelled_sets(args.data, SETS).items():
+    for name, s in labeled_sets(args.data, SETS).items():
         few = features(s.sample(sizes.optimum_rows, 1).scaled())
         many = features(s.sample(sizes.rows, sizes.test_rows).scaled())
         optima |= {f"{name}, {k}": row for k, row in optimum(few).items()}

@@ -13,10 +13,10 @@ from typing import Any
 
 import harness
 import numpy as np
-from data import Array, colour_histograms
+from data import Array, color_histograms
 from gcs import peak, reset_peak
 from harness import compare
-from sets import labelled_sets, one_class
+from sets import labeled_sets, one_class
 from sklearn.svm import SVC
 
 from hilbin.estimators import KernelSVC
@@ -36,11 +36,11 @@ def exp_chi2(X: Array) -> Exponential:
 
 
 def sparse_rows(folder: Path | None, rows: int) -> dict[str, tuple[Array, Array]]:
-    """Rows and signs for GCS: colour-like histograms, and real sets of few and many columns."""
-    X = colour_histograms(rows)
+    """Rows and signs for GCS: color-like histograms, and real sets of few and many columns."""
+    X = color_histograms(rows)
     signs = np.where(X[:, 3] + X[:, 17] > np.median(X[:, 3] + X[:, 17]), 1, -1)
-    found = {"colour-like histograms": (X, signs)}
-    for name, s in labelled_sets(folder, ("usps", "shuttle", "ijcnn1")).items():
+    found = {"color-like histograms": (X, signs)}
+    for name, s in labeled_sets(folder, ("usps", "shuttle", "ijcnn1")).items():
         some = s.sample(rows).scaled()
         found[name] = np.ascontiguousarray(some.X, np.float64), one_class(some.y)
     return found
@@ -85,7 +85,7 @@ def big_task(folder: Path | None, rows: int) -> dict[str, float] | None:
 
 def report_big_task(folder: Path, rows: int) -> None:
     """What that process does."""
-    found = labelled_sets(folder, ("fashion_mnist",)).get("fashion_mnist")
+    found = labeled_sets(folder, ("fashion_mnist",)).get("fashion_mnist")
     if found is None:
         print("null")
         return

@@ -74,7 +74,9 @@ def by_map(fit: Array, held: Array, sizes: Sizes) -> dict[str, float]:
         for n in (1, 2, 3, 5):
             additive = AdditiveMap(Chi2(), n)
             maps = [
-                FourierMap(kernel, sizes.dimensions[1], kind=kind, map=additive, random_state=seed)
+                FourierMap(
+                    kernel, sizes.dimensions[1], kind=kind, feature_map=additive, random_state=seed
+                )
                 for seed in range(sizes.seeds)
             ]
             found[f"{kind}, {n}"] = float(np.mean([error(m, fit, held, K) for m in maps]))

@@ -23,7 +23,7 @@ KERNELS = {"Chi2": Chi2(), "JensenShannon": JensenShannon(), "Intersection": Int
 DENSITY = 0.05
 TEXT = (
     "One thread, float32, best of interleaved rounds, freed memory kept in the process. Rows are "
-    "L1-normalised gamma(0.5) values, dense or CSR with 5 % of the bins filled. AdditiveMap and "
+    "L1-normalized gamma(0.5) values, dense or CSR with 5 % of the bins filled. AdditiveMap and "
     "AdditiveChi2Sampler (sample_steps=3) both make 5 features per value; accuracy is compared "
     "elsewhere. SparseMap (20 nodes) is compared with a copy of the CSR matrix it returns, which "
     "reads as much as it writes; FourierMap of a Gaussian with the one product X @ W.T in it, of "

@@ -1,7 +1,7 @@
 """Outliers and one-class ranking on real data (Lampert, chapter 5).
 
 Three tasks: flights of the shuttle's radiators that are not the normal ones; digits of USPS among
-which some are mislabelled; and photographs like a few given ones. Figures are areas under the ROC
+which some are mislabeled; and photographs like a few given ones. Figures are areas under the ROC
 curve, or mean average precision. Peers are scikit-learn's detectors as they are.
 """
 
@@ -14,7 +14,7 @@ import harness
 import numpy as np
 from data import Array
 from pictures import pictures
-from sets import Labelled, labelled_sets, random_rows
+from sets import Labeled, labeled_sets, random_rows
 from sklearn.ensemble import IsolationForest
 from sklearn.metrics import average_precision_score, roc_auc_score
 from sklearn.neighbors import LocalOutlierFactor
@@ -27,8 +27,8 @@ from hilbin.kernels import Chi2, Exponential, Gaussian, Intersection, Laplace
 
 NU = 0.1
 TEXT = (
-    "Shuttle: trained on 5,000 rows of class 1 alone, scored on the test rows, standardised. "
-    "USPS: all rows of a digit and a tenth of rows of other digits, unlabelled; who is found? Mean "
+    "Shuttle: trained on 5,000 rows of class 1 alone, scored on the test rows, standardized. "
+    "USPS: all rows of a digit and a tenth of rows of other digits, unlabeled; who is found? Mean "
     "over the digits. Photographs: scene15, ten given photographs of a class rank all others; mean "
     "over 15 classes and 5 draws; CENTRIST words in a pyramid. Areas under the ROC curve, mean "
     "average precision for the photographs; 0.5 is chance for the areas."
@@ -67,7 +67,7 @@ def histogram_detectors() -> dict[str, Callable[[], Any]]:
     }
 
 
-def normal_flights(s: Labelled, rows: int) -> dict[str, dict[str, float]]:
+def normal_flights(s: Labeled, rows: int) -> dict[str, dict[str, float]]:
     """Area under the curve of every detector that saw normal rows only."""
     normal = s.X[s.y == 1]
     X = normal[random_rows(len(normal), rows)]
@@ -84,7 +84,7 @@ def normal_flights(s: Labelled, rows: int) -> dict[str, dict[str, float]]:
     return table
 
 
-def mislabelled_digits(s: Labelled, digits: int) -> dict[str, dict[str, float]]:
+def mislabeled_digits(s: Labeled, digits: int) -> dict[str, dict[str, float]]:
     """Mean area under the curve of finding the rows of other digits among those of one."""
     areas: dict[str, list[float]] = {}
     for digit in np.unique(s.y)[:digits]:
@@ -138,11 +138,11 @@ def main() -> None:
     sizes = Sizes(500, 2, 1, 300) if args.quick else Sizes()
     tables: dict[str, Any] = {}
     with harness.threads(1):
-        sets = labelled_sets(args.data, ("shuttle", "usps"))
+        sets = labeled_sets(args.data, ("shuttle", "usps"))
         if "shuttle" in sets:
             tables["Shuttle, area"] = normal_flights(sets["shuttle"], sizes.rows)
         if "usps" in sets:
-            tables["Mislabelled digits, area"] = mislabelled_digits(
+            tables["Mislabeled digits, area"] = mislabeled_digits(
                 sets["usps"].scaled(), sizes.digits
             )
         rows = photographs(args.data, sizes.pictures)

@@ -52,7 +52,7 @@ def numpy_jensen_shannon(X: Array, Y: Array) -> Array:
 
 
 def numpy_jensen_shannon_natural(X: Array, Y: Array) -> Array:
-    """The same by the natural logarithm, which NumPy vectorises on more processors."""
+    """The same by the natural logarithm, which NumPy vectorizes on more processors."""
     return _jensen_shannon(X, Y, np.log, np.log(2))
 
 

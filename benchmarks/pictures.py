@@ -1,4 +1,4 @@
-"""Labelled photographs: sets of image files, split as they usually are."""
+"""Labeled photographs: sets of image files, split as they usually are."""
 
 import tarfile
 from pathlib import Path
@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from data import Array
 
-from hilbin.images import labelled_images
+from hilbin.images import labeled_images
 
 
 class Pictures(NamedTuple):
@@ -39,6 +39,6 @@ def pictures(folder: Path | None, name: str, scratch: Path) -> Pictures | None:
         archive.extractall(scratch, filter="data")
     parts: list[Any] = []
     for part in ("train", "test"):
-        files, labels = labelled_images(scratch / name / part)
+        files, labels = labeled_images(scratch / name / part)
         parts += [files, np.array(labels)]
     return Pictures(*parts)

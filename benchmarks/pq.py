@@ -1,4 +1,4 @@
-"""Training on product-quantised codes: against BLAS on the uncompressed matrix, one thread."""
+"""Training on product-quantized codes: against BLAS on the uncompressed matrix, one thread."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -10,7 +10,7 @@ from fisher import fisher_vectors
 from harness import claim, compare
 
 from hilbin._core import core
-from hilbin.maps import Codes, ProductQuantizer
+from hilbin.maps import PQCodes, ProductQuantizer
 from hilbin.solvers import Hinge, MatrixRows, Risk, WordRows, WordTables, bundle_risk
 
 G, WORDS, CLASSES = 8, 256, 20
@@ -19,7 +19,7 @@ KINDS = ("delayed", "immediate", "BLAS")
 TEXT = (
     "5000 rows of 40,960 float32 numbers, as large as Fisher vectors: 5120 blocks of 8 "
     "components, 256 words each, random; and the Fisher vectors of all 4485 images of scene15, "
-    "16,384 numbers each, with the words of a product quantiser. The matrix of the peer is what "
+    "16,384 numbers each, with the words of a product quantizer. The matrix of the peer is what "
     "the codes decode to, so that all solve the same problem. One thread, best of interleaved "
     "rounds. Scoring is look-ups in tables that are there, against sgemv; the gradient is sums "
     "into tables, against the transposed sgemv. A product with the words, forwards (expansion) "
@@ -50,9 +50,9 @@ QUICK = Sizes(300, 64, 1, 2, (100, 200), (32, 64), (1, 4), 200, 32)
 
 
 class Setting(NamedTuple):
-    """Codes, what they decode to, and random classes."""
+    """PQCodes, what they decode to, and random classes."""
 
-    codes: Codes
+    codes: PQCodes
     X: Any
     Y: Any
 
@@ -64,7 +64,7 @@ class Setting(NamedTuple):
         words /= np.float32(np.sqrt(G * blocks))
         chunks = rng.integers(0, WORDS, (-(-blocks // 32), rows, 32)).astype(np.uint8)
         chunks[-1, :, (blocks - 1) % 32 + 1 :] = 0
-        codes = Codes(chunks, words, G * blocks)
+        codes = PQCodes(chunks, words, G * blocks)
         X = codes.decode()
         scores = X @ rng.normal(size=(X.shape[1], classes)).astype(np.float32)
         return cls(codes, X, np.where(scores + rng.normal(size=scores.shape) > 0, 1.0, -1.0))
@@ -228,7 +228,7 @@ def main() -> None:
             del setting
         grown = {what: growth(what, sizes) for what in ("rows", "blocks", "classes")}
     plots = [plot_of(what, *each) for what, each in grown.items()]
-    harness.record("pq", figures, claims, title="Product quantisation: speed", text=TEXT,
+    harness.record("pq", figures, claims, title="Product quantization: speed", text=TEXT,
                    plots=plots, quick=args.quick)  # fmt: skip
 
 

@@ -9,12 +9,12 @@ import numpy as np
 from fisher import Split, fisher_vectors
 from harness import claim, compare, seconds
 from images import clothes
-from sets import labelled_sets, one_class
+from sets import labeled_sets, one_class
 from sklearn.preprocessing import LabelBinarizer
 from sklearn.svm import LinearSVC
 from svms import Linear, liblinear_is_here
 
-from hilbin.estimators import BundleSVC
+from hilbin.estimators import MapSVC
 from hilbin.images import FHOG
 from hilbin.kernels import Chi2, Intersection
 from hilbin.maps import AdditiveMap, ProductQuantizer, SparseMap
@@ -44,12 +44,12 @@ PANELS = {
 }
 TEXT = (
     "Fisher vectors: scene15, dense SIFT on a grid of 6 pixels reduced to 64 dimensions, 128 "
-    "Gaussians, 16,384 numbers; 1500 images to train on, 2985 to test, 15 classes; BundleSVC, "
+    "Gaussians, 16,384 numbers; 1500 images to train on, 2985 to test, 15 classes; MapSVC, "
     f"hinge loss, C={FISHER_C:g}, to a gap of 1 %, one thread. The training rows "
     "are compressed; test rows are scored as they are, and in a column of their own as codes. "
     "Memory is that of the training rows as stored, a byte for every code; fewer words than 256 "
     "make it no smaller. The words are the same for any number of rows, and counted in a column "
-    "of their own: so few rows as these are smaller than 256 words. The quantiser is trained on "
+    "of their own: so few rows as these are smaller than 256 words. The quantizer is trained on "
     "the same rows; its time is a column of its own. Sparse "
     f"maps: {NODES} nodes, trained with their own inner product, against AdditiveMap with the "
     "least number of components whose root mean square kernel error is no larger, float32; the "
@@ -61,9 +61,9 @@ TEXT = (
 Table = dict[str, dict[str, Any]]
 
 
-def train(rows: Any, split: Split, **options: Any) -> tuple[BundleSVC, float]:
+def train(rows: Any, split: Split, **options: Any) -> tuple[MapSVC, float]:
     """A machine on rows, and its seconds."""
-    model = BundleSVC(C=FISHER_C, tol=FISHER_TOL, **options)
+    model = MapSVC(C=FISHER_C, tol=FISHER_TOL, **options)
     return model, seconds(lambda: model.fit(rows, split.y))
 
 
@@ -105,7 +105,7 @@ def compressed(split: Split) -> Table:
 def map_sets(folder: Path | None, quick: bool) -> dict[str, Split]:
     """Pixels of usps, from 0 on, and HOG of clothes."""
     found = {}
-    sets = labelled_sets(folder)
+    sets = labeled_sets(folder)
     if "usps" in sets:
         s = sets["usps"].sample(300 if quick else None, 300 if quick else None)
         low = s.X.min()
@@ -138,8 +138,8 @@ def sparse_maps(name: str, split: Split, rounds: int) -> Table:
         error = sparse.fit(split.X).error_.expected
         dense = equal_map(kernel, split.X, error)
         models = {
-            "sparse": BundleSVC(sparse, SPARSE_C),
-            "dense": BundleSVC(dense, SPARSE_C),
+            "sparse": MapSVC(sparse, SPARSE_C),
+            "dense": MapSVC(dense, SPARSE_C),
         }
         calls: dict[str, Callable[[], object]] = {
             kind: lambda m=model: m.fit(split.X, split.y) for kind, model in models.items()
@@ -168,9 +168,9 @@ def against_liblinear(name: str, split: Split) -> Table:
     def objective(w: Any) -> float:
         return float(0.5 * w @ w + np.maximum(0, 1 - sign * (Z @ w)).sum())
 
-    own = BundleSVC(intercept_scaling=0)
+    own = MapSVC(intercept_scaling=0)
     contenders: dict[str, Callable[[], Any]] = {
-        "BundleSVC": lambda: own.fit(Z, y).coef_[0],
+        "MapSVC": lambda: own.fit(Z, y).coef_[0],
         "LinearSVC": lambda: LinearSVC(loss="hinge", fit_intercept=False, tol=0.01,
                                        max_iter=10_000).fit(Z, y).coef_[0],
     }  # fmt: skip
@@ -253,8 +253,8 @@ def main() -> None:
             worst = min(r["sparse, accuracy, %"] - r["dense, accuracy, %"] for r in maps.values())
             claims.append(claim("Sparse map, accuracy, worst of all", worst, -0.3, unit=" points",
                                 against="dense map of equal error"))  # fmt: skip
-            above = figures["The same features"]["usps, BundleSVC"]["above"]
-            claims.append(claim("BundleSVC, objective above the best", above, 1e-3, "<=", unit="",
+            above = figures["The same features"]["usps, MapSVC"]["above"]
+            claims.append(claim("MapSVC, objective above the best", above, 1e-3, "<=", unit="",
                                 against="LIBLINEAR, LinearSVC"))  # fmt: skip
         split_ = fisher_vectors(args.data, 6 if args.quick else None)
         if split_ is not None:
@@ -266,7 +266,7 @@ def main() -> None:
                                 1, "<=", unit=" points", against="float32",
                                 headline=True))  # fmt: skip
             plots = figure(table)
-    harness.record("pq_accuracy", figures, claims, title="Product quantisation: what it costs",
+    harness.record("pq_accuracy", figures, claims, title="Product quantization: what it costs",
                    text=TEXT, plots=plots, quick=args.quick)  # fmt: skip
 
 

@@ -16,7 +16,7 @@ import matplotlib.pyplot as plt
 README = Path(__file__).parents[1] / "README.md"
 BEGIN, END = "<!-- bench:begin -->", "<!-- bench:end -->"
 COLOURS = ("#2b6cb0", "#a9c8e8", "#dd8452")
-CURVES = (  # colours and markers
+CURVES = (  # colors and markers
     *(("#dd8452", "o"), ("#8172b3", "s"), ("#937860", "D"), ("#55a868", "^"), ("#c44e52", "v")),
     *(("#ccb974", "P"), ("#64b5cd", "X"), ("#e377c2", "<"), ("#7f7f7f", ">"), ("#1d4e4a", ".")),
 )
@@ -214,8 +214,8 @@ def curve_style(plot: dict[str, Any], name: str, number: int) -> dict[str, Any]:
         return {"color": INK, "linestyle": "--", "linewidth": 1.2, "zorder": 4}
     if name in plot.get("strong", ()):
         return {"color": COLOURS[1], "linewidth": 6, "solid_capstyle": "round", "zorder": 1}
-    colour, marker = CURVES[number % len(CURVES)]
-    return {"color": colour, "marker": marker, "markersize": 4, "linewidth": 1}
+    color, marker = CURVES[number % len(CURVES)]
+    return {"color": color, "marker": marker, "markersize": 4, "linewidth": 1}
 
 
 def update_readme(path: Path, results: list[dict[str, Any]]) -> None:

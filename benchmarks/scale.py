@@ -16,7 +16,7 @@ import scipy.sparse as sp
 from harness import claim
 from scipy.optimize import nnls
 
-from hilbin.estimators import FeatureRidgeClassifier
+from hilbin.estimators import MapRidgeClassifier
 from hilbin.kernels import Chi2, Exponential
 from hilbin.maps import FourierMap
 from hilbin.solvers import ridge_grid, ridge_path
@@ -27,7 +27,7 @@ NETWORK = 1e9  # bytes / s between workers: assumed, not measured
 MAP_ROWS = 10_000
 TEXT = (
     "n rows of d columns (float32 in .npy files), D exp-chi2 Fourier features, c classes; "
-    "FeatureRidgeClassifier(alpha='auto'), which reads the rows twice (a sample for the map and "
+    "MapRidgeClassifier(alpha='auto'), which reads the rows twice (a sample for the map and "
     "the classes, then the sums), maps them, adds up their products and decomposes one D x D "
     "matrix. Every part is measured by itself on a few sizes, and the coefficients of its terms "
     "are fitted by non-negative least squares on relative errors. The whole jobs were not used for "
@@ -195,7 +195,7 @@ def run(job: Job, scratch: Path) -> float:
         np.save(folder / f"X_{i:03}.npy", rows)
         # every class occurs
         np.save(folder / f"y_{i:03}.npy", (np.arange(len(rows)) + rows.argmax(axis=1)) % job.c)
-    model = FeatureRidgeClassifier(feature_map(job.D), alpha="auto")
+    model = MapRidgeClassifier(feature_map(job.D), alpha="auto")
     seconds = harness.seconds(lambda: model.fit(folder))
     for file in folder.iterdir():
         file.unlink()

@@ -18,7 +18,7 @@ SPARSE = "reuters_money"
 VIEWS = ("fac", "fou", "kar", "mor", "pix", "zer")
 
 
-class Labelled(NamedTuple):
+class Labeled(NamedTuple):
     """Rows to train on and rows to test on, with their classes."""
 
     X: Any
@@ -31,16 +31,16 @@ class Labelled(NamedTuple):
         """How many there are."""
         return np.unique(self.y).size
 
-    def sample(self, rows: int | None, test_rows: int | None = None) -> "Labelled":
+    def sample(self, rows: int | None, test_rows: int | None = None) -> "Labeled":
         """At most that many random rows of each part; all test rows if not said."""
         some, few = random_rows(self.y.size, rows), random_rows(self.y_test.size, test_rows)
-        return Labelled(self.X[some], self.y[some], self.X_test[few], self.y_test[few])
+        return Labeled(self.X[some], self.y[some], self.X_test[few], self.y_test[few])
 
-    def affordable(self, values: int, rows: int) -> "Labelled":
+    def affordable(self, values: int, rows: int) -> "Labeled":
         """Only ``rows`` rows to train on if rows times features times classes exceed ``values``."""
         return self.sample(rows if self.y.size * self.X.shape[1] * self.classes > values else None)
 
-    def scaled(self) -> "Labelled":
+    def scaled(self) -> "Labeled":
         """Features in [0, 1] on the training rows; sparse ones all over the largest value."""
         if sp.issparse(self.X):
             top = self.X.max()
@@ -63,7 +63,7 @@ def one_class(y: Array) -> Array:
     return np.where(y == values[counts.argmax()], 1, -1)
 
 
-def tasks(s: Labelled, values: int, rows: int) -> dict[str, Labelled]:
+def tasks(s: Labeled, values: int, rows: int) -> dict[str, Labeled]:
     """The most frequent class against the rest and, of as many rows as is affordable, all."""
     found = {"binary": s._replace(y=one_class(s.y))}
     if s.classes > 2:
@@ -71,7 +71,7 @@ def tasks(s: Labelled, values: int, rows: int) -> dict[str, Labelled]:
     return found
 
 
-def labelled_sets(folder: Path | None, names: tuple[str, ...] = ()) -> dict[str, Labelled]:
+def labeled_sets(folder: Path | None, names: tuple[str, ...] = ()) -> dict[str, Labeled]:
     """Those of the named sets (or all) that are in ``folder``; scikit-learn's digits if none is."""
     found = {}
     for name in names or tuple(LOADERS):
@@ -81,17 +81,15 @@ def labelled_sets(folder: Path | None, names: tuple[str, ...] = ()) -> dict[str,
     return found or {"digits": _digits()}
 
 
-def _split(folder: Path | None, name: str) -> Labelled | None:
+def _split(folder: Path | None, name: str) -> Labeled | None:
     z = arrays(folder, name)
     parts = ("X_train", "y_train", "X_test", "y_test")
     return (
-        Labelled(*(_floats(z[part]) if part[0] == "X" else z[part] for part in parts))
-        if z
-        else None
+        Labeled(*(_floats(z[part]) if part[0] == "X" else z[part] for part in parts)) if z else None
     )
 
 
-def _reuters(folder: Path | None, name: str) -> Labelled | None:
+def _reuters(folder: Path | None, name: str) -> Labeled | None:
     z = arrays(folder, name)
     if not z:
         return None
@@ -101,20 +99,20 @@ def _reuters(folder: Path | None, name: str) -> Labelled | None:
         )
         for p in ("train", "test")
     )
-    return Labelled(X, z["y_train"], X_test, z["y_test"])
+    return Labeled(X, z["y_train"], X_test, z["y_test"])
 
 
-def _mfeat(folder: Path | None, name: str) -> Labelled | None:
+def _mfeat(folder: Path | None, name: str) -> Labeled | None:
     """All six views side by side; the first hundred rows of each class are to train on."""
     z = arrays(folder, name)
     if not z:
         return None
     X, y = np.hstack([_floats(z[f"X_{view}"]) for view in VIEWS]), z["y"]
     train = np.arange(y.size) % 200 < 100  # rows are sorted by class, 200 of each
-    return Labelled(X[train], y[train], X[~train], y[~train])
+    return Labeled(X[train], y[train], X[~train], y[~train])
 
 
-def _fashion(folder: Path | None, name: str) -> Labelled | None:
+def _fashion(folder: Path | None, name: str) -> Labeled | None:
     if folder is None or not (folder / name / "train-images-idx3-ubyte.gz").exists():
         print(f"{name} is left out: " + (f"not in {folder}" if folder else "no --data"))
         return None
@@ -123,10 +121,10 @@ def _fashion(folder: Path | None, name: str) -> Labelled | None:
         images = _idx(folder / name / f"{part}-images-idx3-ubyte.gz", header=16)
         labels = _idx(folder / name / f"{part}-labels-idx1-ubyte.gz", header=8)
         parts += [_floats(images.reshape(labels.size, -1)), labels]
-    return Labelled(*parts)
+    return Labeled(*parts)
 
 
-def _inria(folder: Path | None, name: str) -> Labelled | None:
+def _inria(folder: Path | None, name: str) -> Labeled | None:
     """Counts of CENTRIST words of the edges in the cells of a pyramid; people, and no people."""
     with tempfile.TemporaryDirectory() as scratch:
         windows = pictures(folder, name, Path(scratch))
@@ -136,12 +134,12 @@ def _inria(folder: Path | None, name: str) -> Labelled | None:
         X, X_test = (words.fit_transform(part) for part in (windows.train, windows.test))
     pixels = 62 * 126  # of a window, without its border
     y, y_test = (np.where(y == "pos", 1, -1) for y in (windows.y, windows.y_test))
-    return Labelled(_floats(np.rint(X * pixels)), y, _floats(np.rint(X_test * pixels)), y_test)
+    return Labeled(_floats(np.rint(X * pixels)), y, _floats(np.rint(X_test * pixels)), y_test)
 
 
-def _digits() -> Labelled:
+def _digits() -> Labeled:
     X, y = load_digits(return_X_y=True)
-    return Labelled(X[:1000], y[:1000], X[1000:], y[1000:])
+    return Labeled(X[:1000], y[:1000], X[1000:], y[1000:])
 
 
 def _idx(path: Path, *, header: int) -> Array:
@@ -153,7 +151,7 @@ def _floats(X: Array) -> Array:
     return X.astype(np.float64)
 
 
-LOADERS: dict[str, Callable[[Path | None, str], Labelled | None]] = {
+LOADERS: dict[str, Callable[[Path | None, str], Labeled | None]] = {
     "shuttle": _split,
     "ijcnn1": _split,
     "usps": _split,

@@ -18,7 +18,7 @@ import numpy as np
 from harness import claim
 from scipy.linalg.blas import dsyrk
 
-from hilbin.estimators import FeatureRidge
+from hilbin.estimators import MapRidge
 from hilbin.stats import Moments
 from hilbin.stream import Chunk, as_chunks, fold
 
@@ -26,14 +26,14 @@ BLOCK_ROWS = 1024
 MEMORY = 64  # MiB, of a fold whose peak is measured
 ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"), "1")
 TEXT = (
-    "The fold is that of Moments (n, means, centred scatter) over blocks of 1024 rows that lie in "
+    "The fold is that of Moments (n, means, centered scatter) over blocks of 1024 rows that lie in "
     "memory; the peer is dsyrk, beta=1, one triangle, in place, on the same blocks in float64. "
     "Peak memory is the resident size of a process that folds a folder of .npy files of 256 "
     "float32 columns with memory=64 MiB. The cluster is Dask's LocalCluster of processes with one "
     "thread each, BLAS included, and Moments of shards on disk; the time is that of the fold, "
     "without starting the workers. What two processes of bare dsyrk gain over one, on this "
     "machine, bounds what two workers can. The million rows are 2000 float32 columns in 20 "
-    "files, with 5 targets; FeatureRidge reads them once."
+    "files, with 5 targets; MapRidge reads them once."
 )
 
 
@@ -154,7 +154,7 @@ def bare_gain(sizes: Sizes) -> float:
 
 def long_seconds(folder: str) -> dict[str, float]:
     """A ridge on all rows of the folder: seconds, memory and the share of variance explained."""
-    model = FeatureRidge()
+    model = MapRidge()
     took = harness.seconds(lambda: model.fit(folder))
     X, y = (np.load(Path(folder) / f"{name}_000.npy", mmap_mode="r")[:2000] for name in "Xy")
     return {"s": took, "peak, MiB": peak(), "R2": model.score(X, y)}

@@ -16,7 +16,7 @@ import numpy as np
 from data import Array, arrays
 from harness import claim
 from images import clothes
-from sets import Labelled, labelled_sets
+from sets import Labeled, labeled_sets
 from sklearn.decomposition import IncrementalPCA
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.frozen import FrozenEstimator
@@ -24,7 +24,7 @@ from sklearn.kernel_approximation import AdditiveChi2Sampler, Nystroem, RBFSampl
 from sklearn.linear_model import RidgeClassifier, SGDClassifier
 from sklearn.pipeline import make_pipeline
 
-from hilbin.estimators import FeatureRidgeClassifier
+from hilbin.estimators import MapRidgeClassifier
 from hilbin.images import FHOG
 from hilbin.kernels import Chi2, Exponential
 from hilbin.maps import FourierMap
@@ -42,21 +42,21 @@ SGD_ALPHA = 1e-5
 PATIENCE = 60  # seconds of a fit that is not repeated
 OWN = "hilbin"
 TEXT = (
-    "PCA: FeatureRidgeClassifier, alpha='auto', on FourierMap(Exponential(Chi2(), gamma='mean')) "
+    "PCA: MapRidgeClassifier, alpha='auto', on FourierMap(Exponential(Chi2(), gamma='mean')) "
     "with independent frequencies: D features; 3D features reduced to D dimensions by PCA; the "
-    "same with the test rows, unlabelled, in the PCA (the map is the same, fitted to the training "
+    "same with the test rows, unlabeled, in the PCA (the map is the same, fitted to the training "
     "rows); and, for comparison, D features of orthogonal frequencies, and all 3D features. A "
     "model on D components of 3D features costs as much per prediction as one on 3D. Mean and "
     "standard deviation of 5 seeds, gains paired by seed; a claim is about the least gain among "
     "the D below the number of training rows. At most 10000 random rows to train on and to test "
     "on; every column scaled to [0, 1] by the training rows, and test values below cut off. "
     "leaves100: its three descriptions side by side, every other leaf to train on. (mfeat has two "
-    "training rows twice: there, on more features than rows, generalised cross-validation takes "
+    "training rows twice: there, on more features than rows, generalized cross-validation takes "
     "the smallest penalty, which costs the 1200 features of D = 400 some 3 points.) "
     "Peers: all 60000 training images of fashion_mnist, as pixels over 255 and as Felzenszwalb's "
     "HOG of the image at 56 x 56 pixels, cells of 8; rows in float32, one thread for all. Seconds "
     "are those of the fit to these rows, the better of two rounds in turn if it takes less than a "
-    "minute. hilbin: FeatureRidgeClassifier, alpha=0.1, on FourierMap of structured frequencies "
+    "minute. hilbin: MapRidgeClassifier, alpha=0.1, on FourierMap of structured frequencies "
     "and the same kernel as above. scikit-learn's Nystroem has that kernel, its gamma given, or "
     "RBF with the gamma of SVC's 'scale', then SGDClassifier(alpha=1e-5); 1e-6 takes twice the "
     "time and gains 0.3 points at most. IncrementalPCA, then RidgeClassifier: of the rows (300 "
@@ -88,33 +88,33 @@ class Sizes(NamedTuple):
 QUICK = Sizes((50, 100), 2, 500, 100, (100, 300), (50, 100), 30, 100, 50, 1)
 
 
-def leaves(folder: Path | None) -> dict[str, Labelled]:
+def leaves(folder: Path | None) -> dict[str, Labeled]:
     """Margin, texture and shape of leaves, sorted by class; none if they are not there."""
     z = arrays(folder, "leaves100")
     if not z:
         return {}
     X, y = np.hstack([z[f"X_{view}"] for view in ("margin", "texture", "shape")]), z["y"]
-    return {"leaves100": Labelled(X[::2], y[::2], X[1::2], y[1::2])}
+    return {"leaves100": Labeled(X[::2], y[::2], X[1::2], y[1::2])}
 
 
-def ready(s: Labelled, rows: int) -> Labelled:
+def ready(s: Labeled, rows: int) -> Labeled:
     """At most that many rows, not negative; classes from 0 on, since -1 stands for none."""
     s = s.sample(rows, rows).scaled()
     labels, y = np.unique(s.y, return_inverse=True)
-    return Labelled(s.X, y, np.maximum(s.X_test, 0), np.searchsorted(labels, s.y_test))
+    return Labeled(s.X, y, np.maximum(s.X_test, 0), np.searchsorted(labels, s.y_test))
 
 
-def trial(s: Labelled, dimensions: int, seed: int) -> dict[str, float]:
+def trial(s: Labeled, dimensions: int, seed: int) -> dict[str, float]:
     """Per cent of test rows that every contender classifies correctly."""
 
     def drawn(count: int, kind: str = "gaussian") -> FourierMap:
         return FourierMap(KERNEL, count, kind=kind, random_state=seed)
 
-    def model(features: Any, components: int | None = None) -> FeatureRidgeClassifier:
-        return FeatureRidgeClassifier(features, "auto", n_components=components)
+    def model(features: Any, components: int | None = None) -> MapRidgeClassifier:
+        return MapRidgeClassifier(features, "auto", n_components=components)
 
     reduced = model(drawn(OVERSAMPLED * dimensions), dimensions).fit(s.X, s.y)
-    same = FrozenEstimator(reduced.descriptors_[0][2])
+    same = FrozenEstimator(reduced.transformers_[0][2])
     both, some = np.vstack([s.X, s.X_test]), np.append(s.y, np.full(s.y_test.size, -1))
     models = {
         PLAIN: model(drawn(dimensions)).fit(s.X, s.y),
@@ -135,7 +135,7 @@ def measure_pca(folder: Path | None, sizes: Sizes) -> dict[str, Table]:
     """Accuracies as text, and differences of those of the same seed."""
     tables: dict[str, Table] = {ACCURACY: {}, GAINS: {}}
     with harness.threads(THREADS):
-        for name, stored in (labelled_sets(folder, SETS) | leaves(folder)).items():
+        for name, stored in (labeled_sets(folder, SETS) | leaves(folder)).items():
             s = ready(stored, sizes.most_rows)
             for d in [d for d in sizes.dimensions if d < s.y.size]:
                 trials = [trial(s, d, seed) for seed in range(sizes.seeds)]
@@ -171,10 +171,10 @@ def claim_pca(table: Table) -> list[dict[str, Any]]:
     ]  # fmt: skip
 
 
-def own(count: int) -> FeatureRidgeClassifier:
+def own(count: int) -> MapRidgeClassifier:
     """A model of ours."""
     features = FourierMap(KERNEL, count, kind="structured", random_state=0)
-    return FeatureRidgeClassifier(features, PENALTY)
+    return MapRidgeClassifier(features, PENALTY)
 
 
 def peers(X: Array, sizes: Sizes) -> dict[str, Any]:
@@ -201,7 +201,7 @@ def peers(X: Array, sizes: Sizes) -> dict[str, Any]:
     return found
 
 
-def rows_of_clothes(folder: Path | None, per_class: int | None) -> dict[str, Labelled]:
+def rows_of_clothes(folder: Path | None, per_class: int | None) -> dict[str, Labeled]:
     """Fashion-MNIST as pixels and as HOG; nothing if it is not there."""
     images = clothes(folder, per_class)
     if images is None:
@@ -212,12 +212,12 @@ def rows_of_clothes(folder: Path | None, per_class: int | None) -> dict[str, Lab
         "HOG": cells.transform,
     }
     return {
-        name: Labelled(of(images.train), images.y, of(images.test), images.y_test)
+        name: Labeled(of(images.train), images.y, of(images.test), images.y_test)
         for name, of in described.items()
     }
 
 
-def race(s: Labelled, sizes: Sizes) -> Table:
+def race(s: Labeled, sizes: Sizes) -> Table:
     """Seconds and accuracies of all contenders on the same rows."""
     models = {f"{OWN} {count}": own(count) for count in sizes.own} | peers(s.X, sizes)
     table: Table = {name: {"fit, s": math.inf} for name in models}

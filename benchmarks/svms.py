@@ -13,7 +13,7 @@ from sklearn.svm import SVC
 
 from hilbin.estimators import IntersectionSVC
 from hilbin.kernels import Intersection
-from hilbin.solvers import Codes, GramRows, Result, TableRows, classification, icd
+from hilbin.solvers import GramRows, PQCodes, Result, TableRows, classification, icd
 from hilbin.solvers._icd import CURVATURE, DIAGONAL, start_random
 from hilbin.solvers._layout import Layout
 
@@ -62,7 +62,7 @@ class Coded:
         """The codes in the unit of the kernel, as float64."""
         return self.encoded.astype(np.float64) * self.binner.step_
 
-    def codes(self) -> Codes:
+    def codes(self) -> PQCodes:
         """With nothing computed from them yet."""
         return self.model._codes(self._given, None)
 
@@ -86,7 +86,7 @@ class Coded:
         course = {"tol": self.model.tol, "max_iter": self.model.max_iter} | course
         return [icd(rows, p, bias=self.bias, seed=self.seed, **course) for p in self.problems()]
 
-    def sweep(self, codes: Codes, layout: Layout, count: int = 1) -> None:
+    def sweep(self, codes: PQCodes, layout: Layout, count: int = 1) -> None:
         """Whole sweeps of the first problem from zero, and the diagonal, of packed rows."""
         rows = TableRows(replace(codes), layout)  # forgets the norms, and computes them
         problem = self.problems()[0]

@@ -78,7 +78,7 @@ def gcs(X, Y, radius, dim):
     )
 
 
-def centred_alignment(K, y):
+def centered_alignment(K, y):
     """<HKH, HLH> / (|HKH| |HLH|), L the one-hot Gram matrix, with H written out."""
     n = len(y)
     H = np.eye(n) - 1 / n
@@ -108,7 +108,7 @@ def greedy_parameters(x, share, n):
 
 
 def two_nodes(function, x, nodes):
-    """Coordinates of a value on its two neighbouring nodes, by the pseudo-inverse."""
+    """Coordinates of a value on its two neighboring nodes, by the pseudo-inverse."""
     phi = np.zeros(len(nodes))
     if x == 0:
         return phi
@@ -178,7 +178,7 @@ def quantile(values, q):
     return values[max(int(np.ceil(q * values.size)), 1) - 1]
 
 
-def quantise(x, bins, q):
+def quantize(x, bins, q):
     """Equation 13 for one feature, repaired: a range between quantiles, clipped to 0, ..., bins."""
     low = quantile(x, round(1 - q, 12))
     above = x[x > low]
@@ -206,7 +206,7 @@ def crammer_singer_objective(squared_norm, scores, labels, C):
 
 
 def box_qp(Q, p, high):
-    """The minimum of a'Qa / 2 - p'a over 0 <= a <= high, by a general minimiser."""
+    """The minimum of a'Qa / 2 - p'a over 0 <= a <= high, by a general minimizer."""
     found = minimize(
         lambda a: (0.5 * a @ Q @ a - p @ a, Q @ a - p),
         np.zeros(len(p)),
@@ -235,7 +235,7 @@ def coordinate_descent(K, y, C, power, sweeps=3000):
 
 
 def census(image):
-    """Bit by bit, neighbours in reading order: is the centre not below the neighbour?"""
+    """Bit by bit, neighbors in reading order: is the center not below the neighbor?"""
     image = np.asarray(image, dtype=int)
     out = np.zeros(np.maximum(np.subtract(image.shape, 2), 0), np.uint8)
     for y, x in np.ndindex(out.shape):
@@ -245,9 +245,9 @@ def census(image):
 
 
 def local_binary_pattern(image):
-    """Eight points of the circle of radius 1, against the clock from the right neighbour.
+    """Eight points of the circle of radius 1, against the clock from the right neighbor.
 
-    Points are interpolated with four pixels; one within rounding of the centre counts as equal.
+    Points are interpolated with four pixels; one within rounding of the center counts as equal.
     """
     image = np.asarray(image, dtype=float)
     out = np.zeros(np.maximum(np.subtract(image.shape, 2), 0), np.uint8)
@@ -287,8 +287,8 @@ def count_cells(words, row_cell, col_cell, grid_cols, n_words, n_cells):
     return out
 
 
-def nearest_scores(points, centres, half_norms):
-    return np.asarray(points, float) @ np.asarray(centres, float).T - np.asarray(half_norms, float)
+def nearest_scores(points, centers, half_norms):
+    return np.asarray(points, float) @ np.asarray(centers, float).T - np.asarray(half_norms, float)
 
 
 def triangle(size, width):

@@ -10,24 +10,27 @@ import pytest
 import hilbin
 
 SOURCE = Path(hilbin.__file__).parent
-# room -> the rooms it may import; later rooms are added here as they are built
+BOTTOM = {"_arrays", "_core", "_parameters", "files", "parallel"}
+# package -> the packages it may import; all may import what is at the bottom
 ALLOWED = {
     "": {"_versions", "persist"},
     "_versions": {"_core"},
     "_core": set(),
-    "parallel": set(),
-    "kernels": {"_core", "parallel"},
-    "maps": {"_core", "files", "kernels", "parallel"},
-    "solvers": {"_core", "parallel", "stats"},
-    "estimators": {"_core", "kernels", "maps", "parallel", "solvers", "stats", "stream"},
-    "plot": {"kernels"},
+    "_arrays": {"_core"},
+    "_parameters": set(),
     "files": set(),
-    "images": {"_core", "kernels", "parallel"},
-    "report": {"files"},
-    "stats": {"_core", "parallel"},
-    "stream": {"files", "parallel"},
-    "persist": {"estimators", "files", "images", "kernels", "maps"},
-    "cli": {"estimators", "files", "images", "kernels", "maps", "parallel", "persist", "report"},
+    "parallel": set(),
+    "kernels": BOTTOM,
+    "maps": BOTTOM | {"kernels"},
+    "stats": BOTTOM,
+    "solvers": BOTTOM | {"stats"},
+    "stream": BOTTOM,
+    "estimators": BOTTOM | {"kernels", "maps", "solvers", "stats", "stream"},
+    "images": BOTTOM | {"kernels"},
+    "plot": BOTTOM | {"kernels"},
+    "report": BOTTOM,
+    "persist": BOTTOM | {"estimators", "images", "kernels", "maps"},
+    "cli": BOTTOM | {"estimators", "images", "kernels", "maps", "persist", "report"},
 }
 
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds the core with the address and undefined-behaviour sanitizers beside the usual one and runs
+# Builds the core with the address and undefined-behavior sanitizers beside the usual one and runs
 # the core's tests on it. Usage: tools/sanitize.sh PYTHON
 set -euo pipefail
 cd "$(dirname "$0")/.."

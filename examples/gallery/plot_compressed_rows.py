@@ -2,7 +2,7 @@
 Rows in a thirtieth of the memory
 =================================
 
-A product quantiser replaces every few numbers of a row by the number of a word. The codes are
+A product quantizer replaces every few numbers of a row by the number of a word. The codes are
 trained on as they are, and the model is one of the numbers: it scores rows that were never coded.
 """
 
@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.datasets import load_digits
 from sklearn.kernel_approximation import RBFSampler
 
-from hilbin.estimators import BundleSVC
+from hilbin.estimators import MapSVC
 from hilbin.maps import ProductQuantizer
 
 # %%
@@ -31,8 +31,8 @@ print(f"distance from the rows: {quantizer.error_:.2f} of their variance")
 
 # %%
 # A machine on the codes, beside one on the rows.
-plain = BundleSVC(C=0.1).fit(Z[train], y[train])
-coded = BundleSVC(C=0.1).fit(codes, y[train])
+plain = MapSVC(C=0.1).fit(Z[train], y[train])
+coded = MapSVC(C=0.1).fit(codes, y[train])
 for name, model in (("rows", plain), ("codes", coded)):
     print(f"trained on {name}: {model.score(Z[test], y[test]):.3f}, {model.n_iter_} passes")
 
@@ -43,7 +43,7 @@ sizes = (4, 8, 16, 32, 64)
 accuracy, megabytes = [], []
 for size in sizes:
     small = ProductQuantizer(size, n_words=64, random_state=0).fit_transform(Z[train])
-    accuracy.append(BundleSVC(C=0.1).fit(small, y[train]).score(Z[test], y[test]))
+    accuracy.append(MapSVC(C=0.1).fit(small, y[train]).score(Z[test], y[test]))
     megabytes.append(small.nbytes / 1e6)
 
 figure, axes = plt.subplots(figsize=(6, 3.2), layout="constrained")

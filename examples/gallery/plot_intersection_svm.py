@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris
 from sklearn.model_selection import train_test_split
 
-from hilbin.estimators import IntersectionSVC, linear_gain
+from hilbin.estimators import IntersectionSVC, compare_with_linear
 from hilbin.plot import explanation, shapes
 
 # %%
@@ -29,7 +29,7 @@ print(f"{model.score(X_test, y_test):.1%} right, after {model.n_iter_} sweeps ov
 # %%
 # The twelve features that can change the score by most. Where a line rises, more speaks for
 # "malignant". Several rise and then stay: beyond a size that is large already more tells nothing
-# more, which a linear model cannot say. Grey bars are the values of the training rows. Where there
+# more, which a linear model cannot say. Gray bars are the values of the training rows. Where there
 # are few of them a function rests on little.
 shapes(model, X=X_train)
 plt.show()
@@ -61,7 +61,7 @@ for ax, row in zip(axes.flat, wrong, strict=True):
 plt.show()
 
 # %%
-# The pixels that tell 3 from 8, as functions of their grey value.
+# The pixels that tell 3 from 8, as functions of their gray value.
 shapes(model, classes=[3, 8], X=images_train)
 plt.show()
 
@@ -70,7 +70,7 @@ plt.show()
 # are cross-validated on the same rows. The difference counts if it is more than twice its standard
 # error.
 for name, load in (("digits", load_digits), ("iris", load_iris), ("tumours", load_breast_cancer)):
-    found = linear_gain(*load(return_X_y=True))
+    found = compare_with_linear(*load(return_X_y=True))
     print(
         f"{name:8} intersection {found.intersection:.1%}, linear {found.linear:.1%}, "
         f"gain {found.gain:+.1%} ± {found.standard_error:.1%}: {found.verdict}"

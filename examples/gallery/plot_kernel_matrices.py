@@ -27,7 +27,7 @@ from hilbin.kernels import (
 from hilbin.plot import kernel_matrix
 
 # %%
-# Forty images of each digit. A row holds the 64 grey values of an image, as a histogram.
+# Forty images of each digit. A row holds the 64 gray values of an image, as a histogram.
 X, y = load_digits(return_X_y=True)
 chosen = np.concatenate([np.flatnonzero(y == digit)[:40] for digit in range(10)])
 X, y = normalize(X[chosen], norm="l1"), y[chosen]

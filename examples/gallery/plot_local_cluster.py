@@ -54,7 +54,7 @@ def moments(chunk):
 done = []
 
 
-def progress(rows, n_rows):
+def callback(rows, n_rows):
     done.append((perf_counter() - begin, rows))
     print(f"{rows:6} of {n_rows} rows", "#" * (30 * rows // n_rows))
 
@@ -66,7 +66,7 @@ with (
     Client(cluster) as client,
 ):
     begin = perf_counter()
-    total = fold(chunks, moments, client=client, progress=progress)
+    total = fold(chunks, moments, client=client, callback=callback)
 
 # %%
 # One process gives the same.

@@ -23,13 +23,13 @@ K = GCS(Quantile(0.02)).resolve(plane).gram(plane)
 print(f"{K.nnz} of {600 * 600} entries are stored")
 
 # %%
-# Reverse Cuthill-McKee brings neighbours together. What is not zero then lies in a narrow band.
+# Reverse Cuthill-McKee brings neighbors together. What is not zero then lies in a narrow band.
 reordering(K)
 plt.show()
 
 # %%
 # Rows of images are not points in a plane. With nine digits in ten apart, the handwritten digits in
-# ten directions have a band that is most of the matrix: a row has neighbours on all sides, and no
+# ten directions have a band that is most of the matrix: a row has neighbors on all sides, and no
 # order of a line can keep them all close.
 X, y = load_digits(return_X_y=True)
 few = PCA(10, random_state=0).fit_transform(X)

@@ -52,7 +52,7 @@ figure, axes = plt.subplots(2, len(shown), figsize=(11, 4.2))
 for column, i in zip(axes.T, shown, strict=True):
     image = features.read(images[i])
     contributions = svm.explain(features.transform([images[i]]))[0]
-    heat = features.spread(image, contributions)
+    heat = features.to_pixels(image, contributions)
     assert np.isclose(heat.sum() + svm.intercept_[0], scores[i])
     column[0].imshow(images[i])
     column[0].set_title(f"{y_test[i]}\n{scores[i]:+.2f}", fontsize=9)

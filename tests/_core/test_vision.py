@@ -162,54 +162,54 @@ def test_count_cells_checks(core, change, message):
         core.count_cells(**arguments | change)
 
 
-def half_norms(centres):
-    return (0.5 * (centres.astype(float) ** 2).sum(axis=1)).astype(np.float32)
+def half_norms(centers):
+    return (0.5 * (centers.astype(float) ** 2).sum(axis=1)).astype(np.float32)
 
 
-def check_nearest(core, points, centres, m):
+def check_nearest(core, points, centers, m):
     n = len(points)
-    scores = oracles.nearest_scores(points, centres, half_norms(centres))
-    slack = 1e-5 * (1 + np.abs(scores).max(initial=0) + half_norms(centres).max())
+    scores = oracles.nearest_scores(points, centers, half_norms(centers))
+    slack = 1e-5 * (1 + np.abs(scores).max(initial=0) + half_norms(centers).max())
     words, found = np.full((n, m), -1, np.int32), np.empty((n, m), np.float32)
-    core.nearest_few(points, centres, half_norms(centres), m, words, found)
+    core.nearest_few(points, centers, half_norms(centers), m, words, found)
     best = -np.sort(-scores, axis=1)[:, :m]
     np.testing.assert_allclose(found, best, atol=slack)
     np.testing.assert_allclose(np.take_along_axis(scores, words, axis=1), best, atol=slack)
     assert all(len(set(row)) == m for row in words.tolist())
     word, score = np.full(n, -1, np.int32), np.empty(n, np.float32)
-    core.nearest(points, centres, half_norms(centres), word, score)
+    core.nearest(points, centers, half_norms(centers), word, score)
     np.testing.assert_array_equal(word, words[:, 0])
     np.testing.assert_array_equal(score, found[:, 0])
 
 
 @pytest.mark.parametrize("count", [0, 1, 5, 6, 7, 97])
 @pytest.mark.parametrize("dimension", [1, 3, 128])
-@pytest.mark.parametrize(("n_centres", "m"), [(1, 1), (15, 15), (16, 3), (17, 16), (300, 5)])
-def test_nearest(core, count, dimension, n_centres, m):
+@pytest.mark.parametrize(("n_centers", "m"), [(1, 1), (15, 15), (16, 3), (17, 16), (300, 5)])
+def test_nearest(core, count, dimension, n_centers, m):
     rng = np.random.default_rng(dimension)
     points = rng.random((count, dimension), np.float32)
-    check_nearest(core, points, rng.random((n_centres, dimension), np.float32), m)
+    check_nearest(core, points, rng.random((n_centers, dimension), np.float32), m)
 
 
 @given(data=st.data())
 def test_nearest_of_any_shape(data):
     count, dimension = data.draw(st.integers(0, 20)), data.draw(st.integers(1, 9))
-    n_centres = data.draw(st.integers(1, 150))
-    m = data.draw(st.integers(1, min(16, n_centres)))
+    n_centers = data.draw(st.integers(1, 150))
+    m = data.draw(st.integers(1, min(16, n_centers)))
     rng = np.random.default_rng(data.draw(st.integers(0, 99)))
     points = rng.normal(size=(count, dimension)).astype(np.float32)
-    centres = rng.normal(size=(n_centres, dimension)).astype(np.float32)
+    centers = rng.normal(size=(n_centers, dimension)).astype(np.float32)
     for core in CORES:
-        check_nearest(core, points, centres, m)
+        check_nearest(core, points, centers, m)
 
 
-def test_ties_go_to_the_first_centre(core):
+def test_ties_go_to_the_first_center(core):
     rng = np.random.default_rng(0)
-    centres = np.tile(rng.integers(-3, 4, (5, 4)).astype(np.float32), (60, 1))
+    centers = np.tile(rng.integers(-3, 4, (5, 4)).astype(np.float32), (60, 1))
     points = rng.integers(-3, 4, (13, 4)).astype(np.float32)
-    scores = oracles.nearest_scores(points, centres, half_norms(centres))  # exact
+    scores = oracles.nearest_scores(points, centers, half_norms(centers))  # exact
     words, found = np.empty((13, 9), np.int32), np.empty((13, 9), np.float32)
-    core.nearest_few(points, centres, half_norms(centres), 9, words, found)
+    core.nearest_few(points, centers, half_norms(centers), 9, words, found)
     np.testing.assert_array_equal(words, np.argsort(-scores, axis=1, kind="stable")[:, :9])
 
 
@@ -222,7 +222,7 @@ def test_ties_go_to_the_first_centre(core):
         ({"m": 3}, "out has the wrong shape"),
         ({"words": np.zeros((4, 2), np.int32)}, "out has the wrong shape"),
         (
-            {"centres": np.zeros((1, 4), np.float32), "half_norms": np.zeros(1, np.float32)},
+            {"centers": np.zeros((1, 4), np.float32), "half_norms": np.zeros(1, np.float32)},
             "m is out of range",
         ),
     ],
@@ -230,7 +230,7 @@ def test_ties_go_to_the_first_centre(core):
 def test_nearest_checks(core, change, message):
     arguments = {
         "points": np.zeros((3, 4), np.float32),
-        "centres": np.zeros((8, 4), np.float32),
+        "centers": np.zeros((8, 4), np.float32),
         "half_norms": np.zeros(8, np.float32),
         "m": 2,
         "words": np.zeros((3, 2), np.int32),
@@ -394,7 +394,7 @@ def test_dense_sift_is_that_of_vlfeat(core, frozen, bin_size, step):
 
 @pytest.mark.parametrize(
     ("image", "cell", "name"),
-    [("image", 8, "fhog_8"), ("image", 5, "fhog_5"), ("colour", 8, "fhog_colour_8")],
+    [("image", 8, "fhog_8"), ("image", 5, "fhog_5"), ("color", 8, "fhog_color_8")],
 )
 def test_fhog_is_that_of_vlfeat(core, frozen, image, cell, name):
     cells, _ = hogs(core, frozen[image].astype(np.float32), cell)

@@ -180,7 +180,7 @@ def test_words_without_points_go_where_they_are_needed(core):
 
 
 def pairs(n, nodes, density, seed=0):
-    """A CSR matrix whose entries are pairs of neighbours, with empty rows."""
+    """A CSR matrix whose entries are pairs of neighbors, with empty rows."""
     rng = np.random.default_rng(seed)
     rows, columns, values = [], [], []
     for i in range(n):

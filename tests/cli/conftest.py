@@ -19,8 +19,8 @@ def draw(label, seed, shape=(40, 44), color=True):
     a, b = CLASSES[label]
     waves = np.sin(a * x + rng.uniform(0, 6)) + np.sin(b * y + rng.uniform(0, 6))
     waves = np.clip((waves + 0.3 * rng.normal(size=shape)) / 5 + 0.5, 0, 1)
-    grey = (255 * waves).astype(np.uint8)
-    return np.stack([grey, grey // 2, 255 - grey], axis=2) if color else grey
+    gray = (255 * waves).astype(np.uint8)
+    return np.stack([gray, gray // 2, 255 - gray], axis=2) if color else gray
 
 
 def fill(root, per_class=6, color=True, seed=0):

@@ -26,7 +26,14 @@ from hilbin.cli._layout import Feature, by_word, feature, whole_image_words
 from hilbin.cli._models import Model, load_model
 from hilbin.cli._visual_words import Use, best_place, cut_out, most_useful_words, use
 from hilbin.cli.eval import evaluate
-from hilbin.images import BagOfWords, Centrist, ColorHistogram, Concat, DenseSIFT, SpatialPyramid
+from hilbin.images import (
+    BagOfWords,
+    Centrist,
+    ColorHistogram,
+    DenseSIFT,
+    ImageFeatures,
+    SpatialPyramid,
+)
 
 ADDITIVE = [name for name in KERNELS if name != "exp-chi2"]
 NOT_ADDITIVE = "exp-chi2"
@@ -250,7 +257,7 @@ def test_shapes_are_the_contributions(n_classes):
 def features(photos):
     sift = BagOfWords(DenseSIFT(4, (2, 4)), 12, random_state=0)
     parts = [("sift", SpatialPyramid(sift, 2)), ("color", ColorHistogram(bins=3))]
-    return Concat(parts, {"color": 0.5}).fit(sorted(photos.rglob("*.png")))
+    return ImageFeatures(parts, {"color": 0.5}).fit(sorted(photos.rglob("*.png")))
 
 
 @pytest.fixture(scope="module")

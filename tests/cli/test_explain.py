@@ -84,9 +84,9 @@ def test_the_picture(trained, photo, tmp_path, cli, cli_json):
     for label in ("down", "across"):
         why = explain(trained.output, photo, label=label, output=target, jobs=1)
         drawn = np.asarray(Image.open(target).convert("RGB")).astype(int)
-        map_ = drawn[78 : 78 + 436, width // 2 + 12 : -MARGIN]  # below a title of one line
-        redness = (map_[:, :, 0] - map_[:, :, 2])[5::11, 5::11]
-        heat = np.asarray(Image.fromarray(why.heat).resize(map_.shape[1::-1]))[5::11, 5::11]
+        feature_map_ = drawn[78 : 78 + 436, width // 2 + 12 : -MARGIN]  # below a title of one line
+        redness = (feature_map_[:, :, 0] - feature_map_[:, :, 2])[5::11, 5::11]
+        heat = np.asarray(Image.fromarray(why.heat).resize(feature_map_.shape[1::-1]))[5::11, 5::11]
         strong = np.abs(heat) > np.abs(heat).max() / 5
         assert (np.sign(redness) == np.sign(heat))[strong].mean() > 0.95
         assert strong.sum() > 20

@@ -94,11 +94,11 @@ def test_features(photos, tmp_path, cli_json, features):
 
 
 def test_auto_leaves_out_what_does_not_suit(tmp_path):
-    grey = tmp_path / "grey.png"
-    Image.fromarray(np.tile(np.arange(64, dtype=np.uint8), (64, 1))).save(grey)
+    gray = tmp_path / "gray.png"
+    Image.fromarray(np.tile(np.arange(64, dtype=np.uint8), (64, 1))).save(gray)
     tiny = tmp_path / "tiny.png"
     Image.new("RGB", (5, 5), (200, 10, 10)).save(tiny)
-    assert resolve("auto", look([grey] * 50, 256)) == "sift+centrist"
+    assert resolve("auto", look([gray] * 50, 256)) == "sift+centrist"
     assert resolve("auto", look([tiny], 256)) == "centrist+color"
     with pytest.raises(InputError, match="too small for sift"):
         transformer("sift", look([tiny], 256), seed=0, max_side=256)

@@ -1,4 +1,4 @@
-"""The quantiser: equation 13 repaired, one code for every value, and its manners."""
+"""The quantizer: equation 13 repaired, one code for every value, and its manners."""
 
 import pickle
 
@@ -28,7 +28,7 @@ def values():
 
 def test_equation_13_repaired(values):
     found = HistogramBinner().fit_transform(values)
-    expected = np.column_stack([oracles.quantise(x, 100, 0.975) for x in values.T])
+    expected = np.column_stack([oracles.quantize(x, 100, 0.975) for x in values.T])
     np.testing.assert_array_equal(found, expected)
     assert found.max() == 100  # unclipped, it would be 737
     assert (found[values == 0] == 0).all()

@@ -14,7 +14,7 @@ from sklearn.preprocessing import MinMaxScaler
 from sklearn.svm import LinearSVC, LinearSVR
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from hilbin.estimators import BundleSVC, BundleSVR, _bundle_risk
+from hilbin.estimators import MapSVC, MapSVR, _bundle_risk
 from hilbin.kernels import Chi2, Gaussian, Intersection
 from hilbin.maps import FourierMap, SparseMap, SparseProjectionMap
 from hilbin.persist import load, save
@@ -27,12 +27,12 @@ TIGHT = {"tol": 1e-8, "max_iter": 1_000_000}
 
 @parametrize_with_checks(
     [
-        BundleSVC(),
-        BundleSVC(loss="squared_hinge", intercept_scaling=10.0),
-        BundleSVC(loss="logistic"),
-        BundleSVC(FOURIER),
-        BundleSVR(),
-        BundleSVR(FOURIER, loss="squared_epsilon_insensitive", epsilon=0.1),
+        MapSVC(),
+        MapSVC(loss="squared_hinge", intercept_scaling=10.0),
+        MapSVC(loss="logistic"),
+        MapSVC(FOURIER),
+        MapSVR(),
+        MapSVR(FOURIER, loss="squared_epsilon_insensitive", epsilon=0.1),
     ]
 )
 def test_scikit_learn_checks(estimator, check):
@@ -71,7 +71,7 @@ def split(X, y, size):
 @pytest.mark.parametrize("loss", LOSSES)
 def test_equals_scikit_learn(digits, loss, scaling):
     X, y = digits
-    found = BundleSVC(C=0.05, loss=loss, intercept_scaling=scaling, tol=1e-5).fit(X, y)
+    found = MapSVC(C=0.05, loss=loss, intercept_scaling=scaling, tol=1e-5).fit(X, y)
     fit_intercept = {"fit_intercept": scaling > 0, "intercept_scaling": scaling or 1.0}
     T, own = signs(y, found.classes_), (X, signs(y, found.classes_), LOSSES[loss], 0.05, scaling)
     if loss != "logistic":
@@ -96,7 +96,7 @@ def test_equals_scikit_learn(digits, loss, scaling):
 def test_two_classes_have_one_score(digits):
     X, y = digits
     labels = np.where(y < 5, "low", "high")
-    found = BundleSVC(C=0.1).fit(X, labels)
+    found = MapSVC(C=0.1).fit(X, labels)
     assert found.coef_.shape == (1, 64)
     scores = found.decision_function(X)
     assert scores.shape == (500,)
@@ -109,7 +109,7 @@ def test_two_classes_have_one_score(digits):
 def test_equals_linear_svr(diabetes, loss):
     X, y = diabetes
     settings = {"C": 0.1, "loss": loss, "epsilon": 0.2}
-    found = BundleSVR(**settings, tol=1e-6).fit(X, y)
+    found = MapSVR(**settings, tol=1e-6).fit(X, y)
     theirs = LinearSVR(**settings, dual=True, random_state=0, **TIGHT).fit(X, y)
     np.testing.assert_allclose(found.predict(X), theirs.predict(X), atol=5e-3)
     assert found.coef_.shape == (10,)
@@ -119,18 +119,18 @@ def test_equals_linear_svr(diabetes, loss):
 def test_several_targets(diabetes):
     X, y = diabetes
     Y = np.column_stack([y, X[:, 2] + y])
-    found = BundleSVR().fit(X, Y)
+    found = MapSVR().fit(X, Y)
     for k in range(2):
-        one = BundleSVR().fit(X, Y[:, k])
+        one = MapSVR().fit(X, Y[:, k])
         np.testing.assert_allclose(found.predict(X)[:, k], one.predict(X), atol=1e-7)
-    assert BundleSVR().fit(X, Y[:, :1]).predict(X).shape == (len(X), 1)
+    assert MapSVR().fit(X, Y[:, :1]).predict(X).shape == (len(X), 1)
 
 
 @pytest.mark.parametrize("kernel", [Intersection(), Chi2()])
 def test_sparse_maps_train_with_their_own_inner_product(digits, kernel):
     X, y = digits
-    found = BundleSVC(SparseMap(kernel, 8), C=0.02, tol=1e-5).fit(X, y)
-    nodes = found.map_.nodes_
+    found = MapSVC(SparseMap(kernel, 8), C=0.02, tol=1e-5).fit(X, y)
+    nodes = found.feature_map_.nodes_
     explicit = SparseMap(kernel, spacing=nodes, orthonormal=True).fit_transform(X)
     theirs = LinearSVC(C=0.02, loss="hinge", random_state=0, **TIGHT).fit(explicit, y)
     T = signs(y, found.classes_)
@@ -141,8 +141,8 @@ def test_sparse_maps_train_with_their_own_inner_product(digits, kernel):
     np.testing.assert_allclose(found.decision_function(X), scores, atol=0.03)
     assert found.coef_.shape == (10, 64 * len(nodes))
     inside = make_pipeline(MinMaxScaler((0, 1)), SparseMap(kernel, spacing=nodes))
-    piped = BundleSVC(inside, C=0.02, tol=1e-5).fit(X * 7, y)
-    scaled = BundleSVC(SparseMap(kernel, spacing=nodes), C=0.02, tol=1e-5).fit(
+    piped = MapSVC(inside, C=0.02, tol=1e-5).fit(X * 7, y)
+    scaled = MapSVC(SparseMap(kernel, spacing=nodes), C=0.02, tol=1e-5).fit(
         MinMaxScaler().fit_transform(X), y
     )
     np.testing.assert_allclose(piped.objective_, scaled.objective_, rtol=2e-5)
@@ -151,19 +151,19 @@ def test_sparse_maps_train_with_their_own_inner_product(digits, kernel):
 def test_sparse_projections(digits):
     X, y = digits
     settings = {"landmarks": 40, "n_nonzero": 6, "random_state": 0}
-    sparse = BundleSVC(SparseProjectionMap(Chi2(), **settings), tol=1e-5).fit(X, y)
+    sparse = MapSVC(SparseProjectionMap(Chi2(), **settings), tol=1e-5).fit(X, y)
     feature_map = SparseProjectionMap(Chi2(), **settings, orthonormal=True)
-    explicit = BundleSVC(feature_map, tol=1e-5).fit(X, y)
+    explicit = MapSVC(feature_map, tol=1e-5).fit(X, y)
     np.testing.assert_allclose(sparse.objective_, explicit.objective_, rtol=2e-5)
 
 
 def test_a_frozen_map_is_used_as_it_is(digits):
     X, y = digits
     fitted = SparseMap(Chi2(), 8).fit(X[:50])
-    model = BundleSVC(FrozenEstimator(fitted)).fit(X, y)
-    np.testing.assert_array_equal(model.map_.nodes_, fitted.nodes_)
-    seeded = BundleSVC(FourierMap(Gaussian(0.1), 20)).fit(X, y)
-    again = BundleSVC(FourierMap(Gaussian(0.1), 20)).fit(X, y)
+    model = MapSVC(FrozenEstimator(fitted)).fit(X, y)
+    np.testing.assert_array_equal(model.feature_map_.nodes_, fitted.nodes_)
+    seeded = MapSVC(FourierMap(Gaussian(0.1), 20)).fit(X, y)
+    again = MapSVC(FourierMap(Gaussian(0.1), 20)).fit(X, y)
     np.testing.assert_array_equal(seeded.coef_, again.coef_)
 
 
@@ -176,12 +176,12 @@ def test_blocks_are_the_whole(digits, size, feature_map):
         (X[i : i + size], y[i : i + size], weights[i : i + size]) for i in range(0, 500, size)
     ]
     settings = {"C": 0.05, "tol": 1e-4, "class_weight": "balanced"}
-    found = BundleSVC(feature_map, **settings, memory=0.5).fit(blocks)
-    whole = BundleSVC(feature_map, **settings).fit(X, y, weights)
+    found = MapSVC(feature_map, **settings, memory=0.5).fit(blocks)
+    whole = MapSVC(feature_map, **settings).fit(X, y, weights)
     np.testing.assert_allclose(found.objective_, whole.objective_, rtol=2e-4)
     np.testing.assert_allclose(found.decision_function(X), whole.decision_function(X), atol=0.1)
     np.testing.assert_array_equal(found.predict([X]), found.predict(X))
-    threads = BundleSVC(feature_map, **settings, n_jobs=2).fit(blocks)
+    threads = MapSVC(feature_map, **settings, n_jobs=2).fit(blocks)
     np.testing.assert_allclose(threads.objective_, whole.objective_, rtol=2e-4)
 
 
@@ -190,12 +190,12 @@ def test_files(diabetes, tmp_path):
     for k, (rows, targets) in enumerate(split(X, y, 100)):
         np.save(tmp_path / f"X_{k}.npy", rows)
         np.save(tmp_path / f"y_{k}.npy", targets)
-    found = BundleSVR(memory=0.01).fit(tmp_path)
-    whole = BundleSVR().fit(X, y)
+    found = MapSVR(memory=0.01).fit(tmp_path)
+    whole = MapSVR().fit(X, y)
     np.testing.assert_allclose(found.objective_, whole.objective_, rtol=1e-3)
     assert found.predict(tmp_path).shape == (len(X),)
     assert isinstance(found.intercept_, float)
-    with pytest.raises(ValueError, match="has 3 features, but BundleSVR is expecting 10"):
+    with pytest.raises(ValueError, match="has 3 features, but MapSVR is expecting 10"):
         found.predict([X[:5, :3]])
 
 
@@ -203,8 +203,8 @@ def test_dask(digits):
     da = pytest.importorskip("dask.array")
     X, y = digits
     settings = {"C": 0.05, "tol": 1e-4}
-    found = BundleSVC(**settings).fit(da.from_array(X, (100, 64)), da.from_array(y, 100))
-    whole = BundleSVC(**settings).fit(X, y)
+    found = MapSVC(**settings).fit(da.from_array(X, (100, 64)), da.from_array(y, 100))
+    whole = MapSVC(**settings).fit(X, y)
     np.testing.assert_allclose(found.objective_, whole.objective_, rtol=2e-4)
 
 
@@ -221,11 +221,11 @@ def test_rows_are_used_as_they_are(digits, convert, monkeypatch):
             seen.append(self.Z)
 
     monkeypatch.setattr(_bundle_risk, "MatrixRows", Seen)
-    found = BundleSVC(C=0.05).fit(rows, y)
+    found = MapSVC(C=0.05).fit(rows, y)
     stored = (lambda Z: Z.data) if sp.issparse(rows) else (lambda Z: Z)
     assert np.shares_memory(stored(seen[0]), stored(rows))
     assert seen[0].dtype == rows.dtype == found.coef_.dtype
-    whole = BundleSVC(C=0.05).fit(X, y)
+    whole = MapSVC(C=0.05).fit(X, y)
     np.testing.assert_allclose(found.objective_, whole.objective_, rtol=1e-3)
     np.testing.assert_allclose(found.decision_function(rows), found.decision_function(X), atol=1e-4)
 
@@ -233,26 +233,26 @@ def test_rows_are_used_as_they_are(digits, convert, monkeypatch):
 def test_class_weights_are_weights_of_rows(digits):
     X, y = digits
     factors = {3: 2.0, 5: 0.5}
-    by_class = BundleSVC(class_weight=factors).fit(X, y)
-    by_row = BundleSVC().fit(X, y, [factors.get(label, 1.0) for label in y])
+    by_class = MapSVC(class_weight=factors).fit(X, y)
+    by_row = MapSVC().fit(X, y, [factors.get(label, 1.0) for label in y])
     np.testing.assert_allclose(by_class.coef_, by_row.coef_, atol=1e-8)
 
 
 def test_limits_of_passes_and_time(digits):
     X, y = digits
     with pytest.warns(ConvergenceWarning, match="max_iter=3 passes did not suffice"):
-        short = BundleSVC(max_iter=3).fit(X, y)
+        short = MapSVC(max_iter=3).fit(X, y)
     assert (short.n_iter_, short.converged_) == (3, False)
     assert short.score(X, y) > 0.5
     slow = FourierMap(Gaussian(0.1), 20, random_state=0)
     with pytest.warns(ConvergenceWarning, match=r"max_time=1e-09 seconds are over"):
-        timed = BundleSVC(slow, max_time=1e-9).fit(X, y)
+        timed = MapSVC(slow, max_time=1e-9).fit(X, y)
     assert timed.n_iter_ == 1
 
 
 def test_verbose(digits, capsys):
     X, y = digits
-    model = BundleSVC(verbose=2).fit(X, y)
+    model = MapSVC(verbose=2).fit(X, y)
     *passes, end = capsys.readouterr().out.splitlines()
     assert len(passes) == model.n_iter_
     assert all("gap" in line for line in passes)
@@ -264,7 +264,7 @@ def test_callbacks(digits):
     X, y = digits
     seen = Mock(spec=["setup", "teardown", "on_fit_task_begin", "on_fit_task_end"])
     seen.on_fit_task_end.return_value = False
-    model = BundleSVC().set_callbacks(seen).fit(X, y)
+    model = MapSVC().set_callbacks(seen).fit(X, y)
     begun = [call.args[1].task_name for call in seen.on_fit_task_begin.call_args_list]
     assert begun.count("sweep") == model.n_iter_ > 1
     seen.on_fit_task_end.return_value = True
@@ -274,7 +274,7 @@ def test_callbacks(digits):
 
 
 @pytest.mark.parametrize(
-    "model", [BundleSVC(SparseMap(Chi2(), 8)), BundleSVR(SparseMap(Intersection(), 8), C=0.1)]
+    "model", [MapSVC(SparseMap(Chi2(), 8)), MapSVR(SparseMap(Intersection(), 8), C=0.1)]
 )
 def test_saved_models_say_the_same(digits, model, tmp_path):
     X, y = digits
@@ -285,7 +285,7 @@ def test_saved_models_say_the_same(digits, model, tmp_path):
     np.testing.assert_array_equal(again.coef_, model.coef_)
 
 
-@pytest.mark.parametrize("model", [BundleSVC(C=0.1), BundleSVR()])
+@pytest.mark.parametrize("model", [MapSVC(C=0.1), MapSVR()])
 def test_an_interrupt_keeps_what_was_learnt(digits, model, monkeypatch):
     X, y = digits
     passes = []
@@ -304,7 +304,7 @@ def test_an_interrupt_keeps_what_was_learnt(digits, model, monkeypatch):
     assert model.n_iter_ == 5
     assert model.predict(X).shape == (500,)
     assert (model.gap_ > 1e-3 * model.objective_).all()
-    loss = Hinge().value(1.0, np.zeros(500)) if isinstance(model, BundleSVC) else y
+    loss = Hinge().value(1.0, np.zeros(500)) if isinstance(model, MapSVC) else y
     assert (model.objective_ < model.C * loss.sum()).all()  # of no weights
 
 
@@ -313,17 +313,17 @@ def test_bad_input(digits):
     bad = X.copy()
     bad[7, 3] = np.nan
     with pytest.raises(ValueError, match="contains NaN"):
-        BundleSVC().fit(bad, y)
+        MapSVC().fit(bad, y)
     with pytest.raises(ValueError, match="block 1, rows 0 to 4: feature 3 of row 2 is nan"):
-        BundleSVC().fit(split(bad, y, 5))
+        MapSVC().fit(split(bad, y, 5))
     with pytest.raises(ValueError, match="at least two classes"):
-        BundleSVC().fit(X, np.zeros(500))
+        MapSVC().fit(X, np.zeros(500))
     with pytest.raises(ValueError, match=r"(?i)sample.weight"):
-        BundleSVC().fit(X, y, np.zeros(500))
+        MapSVC().fit(X, y, np.zeros(500))
     with pytest.raises(ValueError, match="there are no targets"):
-        BundleSVC().fit([X[:9], X[9:]])
+        MapSVC().fit([X[:9], X[9:]])
     with pytest.raises(ValueError, match="class_weight names 99"):
-        BundleSVC(class_weight={99: 1.0}).fit(X, y)
+        MapSVC(class_weight={99: 1.0}).fit(X, y)
     for name, value in [
         ("C", 0),
         ("tol", -1.0),
@@ -332,12 +332,12 @@ def test_bad_input(digits):
         ("loss", "log"),
         ("expansion", "late"),
         ("intercept_scaling", -1),
-        ("map_rows", 0),
+        ("n_fit_samples", 0),
         ("memory", 0),
     ]:
         with pytest.raises(ValueError, match=name):
-            BundleSVC(**{name: value}).fit(X, y)
+            MapSVC(**{name: value}).fit(X, y)
     with pytest.raises(ValueError, match="epsilon must be a number >= 0"):
-        BundleSVR(epsilon=-0.1).fit(X, y)
+        MapSVR(epsilon=-0.1).fit(X, y)
     with pytest.raises(NotFittedError):
-        BundleSVC().predict(X)
+        MapSVC().predict(X)

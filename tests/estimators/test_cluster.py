@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from hilbin.estimators import BundleSVC, FeatureRidge, FeatureRidgeClassifier, StreamPCA
+from hilbin.estimators import MapRidge, MapRidgeClassifier, MapSVC, StreamPCA
 from hilbin.estimators.stream_landmarks import stream_landmarks
 from hilbin.kernels import Chi2, Exponential, Hellinger
 from hilbin.maps import AdditiveMap, FourierMap, ProductQuantizer, SparseMap
@@ -17,10 +17,10 @@ N, D = 300, 6
 FOURIER = FourierMap(Exponential(Chi2(), gamma="median"), 40)
 BLOCKS = [("left", slice(0, 3), AdditiveMap(Hellinger())), ("right", slice(3, 6), FOURIER)]
 MODELS = {
-    "ridge": FeatureRidge(alpha="auto", choose="loo"),
-    "classifier": FeatureRidgeClassifier(FOURIER, n_components=15, calibrate_rank=20),
-    "descriptors": FeatureRidgeClassifier(blocks=BLOCKS, n_components={"right": 9}),
-    "components": StreamPCA(5, map=FOURIER),
+    "ridge": MapRidge(alpha="auto", alpha_selection="loo"),
+    "classifier": MapRidgeClassifier(FOURIER, n_components=15, calibrate_rank=20),
+    "descriptors": MapRidgeClassifier(blocks=BLOCKS, n_components={"right": 9}),
+    "components": StreamPCA(5, feature_map=FOURIER),
 }
 
 
@@ -54,7 +54,7 @@ def test_as_one_process(data, client, tmp_path, kind, given):
     X, y, weight = data
     local = clone(MODELS[kind]).fit(X, y, sample_weight=weight)
     found, passes = clone(MODELS[kind]), []
-    options = {"progress": lambda name, done, rows: passes.append((name, done, rows))}
+    options = {"callback": lambda name, done, rows: passes.append((name, done, rows))}
     if given != "Dask arrays, no client":
         options["client"] = client
     if given == "shards":
@@ -76,7 +76,7 @@ def test_as_one_process(data, client, tmp_path, kind, given):
 @pytest.mark.parametrize("feature_map", [SparseMap(Chi2(), 8), ProductQuantizer(2, n_words=16)])
 def test_cutting_planes(data, client, feature_map):
     X, y, weight = data
-    model = BundleSVC(feature_map, C=0.01, tol=1e-3, random_state=0)
+    model = MapSVC(feature_map, C=0.01, tol=1e-3, random_state=0)
     local = clone(model).fit(X, y, sample_weight=weight)
     rows, labels = da.from_array(X, chunks=(70, 4)), da.from_array(y, 70)
     model.fit(rows, labels, sample_weight=da.from_array(weight, 45), client=client)
@@ -90,20 +90,20 @@ def test_cutting_planes(data, client, feature_map):
 def test_a_fit_on_a_cluster_is_resumed(data, client, tmp_path):
     X, y, _ = data
     rows, labels = da.from_array(X, chunks=(10, -1)), da.from_array(y, 10)
-    model = FeatureRidgeClassifier(FOURIER, checkpoint=tmp_path / "where")
+    model = MapRidgeClassifier(FOURIER, checkpoint=tmp_path / "where")
 
     def stop(name, done, n_rows):
         if name == "sums":
             raise RuntimeError("enough")
 
     with pytest.raises(RuntimeError, match="enough"):
-        model.fit(rows, labels, client=client, progress=stop)
+        model.fit(rows, labels, client=client, callback=stop)
     said = []
-    model.fit(rows, labels, client=client, progress=lambda *what: said.append(what))
+    model.fit(rows, labels, client=client, callback=lambda *what: said.append(what))
     assert [what for what in said if what[0] == "survey"] == [("survey", N, N)]
     assert 0 < next(done for name, done, _ in said if name == "sums") < N
     assert not (tmp_path / "where").exists()
-    wanted = FeatureRidgeClassifier(FOURIER).fit(X, y).decision_function(X)
+    wanted = MapRidgeClassifier(FOURIER).fit(X, y).decision_function(X)
     np.testing.assert_allclose(model.decision_function(X), wanted, rtol=1e-10, atol=1e-10)
 
 

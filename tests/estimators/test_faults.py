@@ -13,10 +13,10 @@ import pytest
 from sklearn.base import clone
 
 from hilbin import files
-from hilbin.estimators import FeatureRidge, FeatureRidgeClassifier, StreamPCA, _streamed
+from hilbin.estimators import MapRidge, MapRidgeClassifier, StreamPCA, _streamed
 from hilbin.kernels import Gaussian, Hellinger
 from hilbin.maps import AdditiveMap, FourierMap
-from hilbin.stream import BlockError, CheckpointError, as_chunks, fold
+from hilbin.stream import CheckpointError, ChunkError, as_chunks, fold
 
 SHARDS, PER_SHARD, WIDTH = 8, 42, 6
 N = SHARDS * PER_SHARD
@@ -25,17 +25,20 @@ BLOCKS = N // ROWS
 KILLS = 10
 
 MODELS = {
-    "regression": FeatureRidge(
-        FourierMap(Gaussian(0.5), 24), alpha=[0.1, 1.0, 10.0], choose="loo", n_components=12
+    "regression": MapRidge(
+        FourierMap(Gaussian(0.5), 24),
+        alpha=[0.1, 1.0, 10.0],
+        alpha_selection="loo",
+        n_components=12,
     ),
-    "classification": FeatureRidgeClassifier(
+    "classification": MapRidgeClassifier(
         blocks=[
             ("left", slice(0, 3), AdditiveMap(Hellinger())),
             ("right", slice(3, 6), FourierMap(Gaussian(0.5), 16)),
         ],
         n_components={"right": 8},
         alpha=[0.1, 1.0, 10.0],
-        choose="loo",
+        alpha_selection="loo",
         calibrate_rank=20,
     ),
 }
@@ -62,7 +65,7 @@ def job(log):
         os.write(log, (json.dumps([name, done]) + "\\n").encode())
     with open(model, "rb") as file:
         estimator = pickle.load(file).set_params(checkpoint=where)
-    estimator.fit(as_chunks(folder, rows=int(rows)), progress=tell)
+    estimator.fit(as_chunks(folder, rows=int(rows)), callback=tell)
     np.savez(result, coef=estimator.coef_, intercept=estimator.intercept_)
 
 def attempt(reports):
@@ -135,19 +138,19 @@ def test_killed_ten_times(shards, tmp_path, kind):
 def passes_of(model, chunks):
     """Fit, and the rows that every pass has reported."""
     said = []
-    model.fit(chunks, progress=lambda name, done, rows: said.append((name, done)))
+    model.fit(chunks, callback=lambda name, done, rows: said.append((name, done)))
     return said
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_a_value_that_is_not_finite(shards, tmp_path, n_jobs):
-    wanted = FeatureRidge(alpha=2.0).fit(as_chunks(shards, rows=ROWS)).coef_
+    wanted = MapRidge(alpha=2.0).fit(as_chunks(shards, rows=ROWS)).coef_
     where, good = tmp_path / "where", np.load(shards / "X_7.npy")
     bad = good.copy()
     bad[3, 4] = np.nan
     np.save(shards / "X_7.npy", bad)
-    model = FeatureRidge(alpha=2.0, checkpoint=where, n_jobs=n_jobs)
-    with pytest.raises(BlockError, match=r"X_7\.npy, rows 0 to 6: feature 4 of row 3 is nan"):
+    model = MapRidge(alpha=2.0, checkpoint=where, n_jobs=n_jobs)
+    with pytest.raises(ChunkError, match=r"X_7\.npy, rows 0 to 6: feature 4 of row 3 is nan"):
         model.fit(as_chunks(shards, rows=ROWS))
     np.save(shards / "X_7.npy", good)
     said = passes_of(model, as_chunks(shards, rows=ROWS))
@@ -157,7 +160,7 @@ def test_a_value_that_is_not_finite(shards, tmp_path, n_jobs):
 
 
 def test_a_shard_that_shrinks_keeps_the_passes_before(shards, tmp_path):
-    model = FeatureRidgeClassifier(FourierMap(Gaussian(0.5), 24), n_components=9)
+    model = MapRidgeClassifier(FourierMap(Gaussian(0.5), 24), n_components=9)
     wanted = clone(model).fit(as_chunks(shards, rows=ROWS))
     model.set_params(checkpoint=tmp_path / "where")
     shard, chunks = shards / "X_6.npy", as_chunks(shards, rows=ROWS)
@@ -167,9 +170,9 @@ def test_a_shard_that_shrinks_keeps_the_passes_before(shards, tmp_path):
         if name == "sums" and done == 2 * PER_SHARD:
             shard.write_bytes(good[: -PER_SHARD * WIDTH * 8])
 
-    with pytest.raises(BlockError, match=r"X_6\.npy, rows 0 to 6: cannot be read: .* too early"):
-        model.fit(chunks, progress=cut)
-    with pytest.raises(BlockError, match=r"X_6\.npy: is truncated: 2016 of .* bytes are missing"):
+    with pytest.raises(ChunkError, match=r"X_6\.npy, rows 0 to 6: cannot be read: .* too early"):
+        model.fit(chunks, callback=cut)
+    with pytest.raises(ChunkError, match=r"X_6\.npy: is truncated: 2016 of .* bytes are missing"):
         model.fit(shards)
     shard.write_bytes(good)
     with pytest.raises(CheckpointError, match=r"data\.X\[6\]\.time was"):  # the map has seen it
@@ -183,8 +186,10 @@ def test_a_shard_that_shrinks_keeps_the_passes_before(shards, tmp_path):
 
 def test_a_full_disk_leaves_the_earlier_checkpoint(shards, tmp_path, monkeypatch):
     where = tmp_path / "where"
-    model = StreamPCA(3, map=FourierMap(Gaussian(0.5), 24), checkpoint=where)
-    wanted = StreamPCA(3, map=FourierMap(Gaussian(0.5), 24)).fit(as_chunks(shards, rows=ROWS))
+    model = StreamPCA(3, feature_map=FourierMap(Gaussian(0.5), 24), checkpoint=where)
+    wanted = StreamPCA(3, feature_map=FourierMap(Gaussian(0.5), 24)).fit(
+        as_chunks(shards, rows=ROWS)
+    )
     sync, written = files.os.fsync, []
 
     def full(number):

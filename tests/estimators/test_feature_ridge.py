@@ -13,7 +13,7 @@ from sklearn.linear_model import Lasso, Ridge, RidgeClassifier, RidgeCV
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from hilbin.estimators import FeatureRidge, FeatureRidgeClassifier
+from hilbin.estimators import MapRidge, MapRidgeClassifier
 from hilbin.kernels import Chi2, Exponential, Gaussian, Hellinger, Intersection
 from hilbin.maps import AdditiveMap, FourierMap, SparseMap
 from hilbin.stream import as_chunks
@@ -23,17 +23,17 @@ FOURIER = FourierMap(Gaussian(0.1), 30, kind="gaussian", random_state=1)
 
 @parametrize_with_checks(
     [
-        FeatureRidge(),
-        FeatureRidge(n_components=0.99, keep_sums=True),
-        FeatureRidge(alpha="auto"),
-        FeatureRidge(alpha=0.01, penalty="lasso"),
-        FeatureRidge(alpha=[0.1, 1.0], choose="loo"),
-        FeatureRidge(FOURIER),
-        FeatureRidgeClassifier(),
-        FeatureRidgeClassifier(alpha="auto", n_components=0.99, keep_sums=True),
-        FeatureRidgeClassifier(alpha=0.01, penalty="lasso"),
-        FeatureRidgeClassifier(FOURIER, alpha=[0.1, 1.0], choose="loo"),
-        FeatureRidgeClassifier(blocks=[("all", slice(None), None)], keep_sums=True),
+        MapRidge(),
+        MapRidge(n_components=0.99, keep_sums=True),
+        MapRidge(alpha="auto"),
+        MapRidge(alpha=0.01, penalty="lasso"),
+        MapRidge(alpha=[0.1, 1.0], alpha_selection="loo"),
+        MapRidge(FOURIER),
+        MapRidgeClassifier(),
+        MapRidgeClassifier(alpha="auto", n_components=0.99, keep_sums=True),
+        MapRidgeClassifier(alpha=0.01, penalty="lasso"),
+        MapRidgeClassifier(FOURIER, alpha=[0.1, 1.0], alpha_selection="loo"),
+        MapRidgeClassifier(blocks=[("all", slice(None), None)], keep_sums=True),
     ]
 )
 def test_scikit_learn_checks(estimator, check):
@@ -61,30 +61,30 @@ def split(X, y, size):
 def test_blocks_are_principal_components_and_ridge(diabetes, size, k):
     X, Y = diabetes
     theirs = make_pipeline(*([PCA(k, svd_solver="full")] if k else []), Ridge(2.0)).fit(X, Y)
-    found = FeatureRidge(alpha=2.0, n_components=k).fit(split(X, Y, size))
+    found = MapRidge(alpha=2.0, n_components=k).fit(split(X, Y, size))
     np.testing.assert_allclose(found.predict(X), theirs.predict(X), rtol=1e-8)
     assert found.coef_.shape == (2, 10)
     assert found.gap_ < 1e-8 * found.objective_
-    whole = FeatureRidge(alpha=2.0, n_components=k).fit(X, Y)
+    whole = MapRidge(alpha=2.0, n_components=k).fit(X, Y)
     np.testing.assert_allclose(found.coef_, whole.coef_, rtol=1e-8, atol=1e-10)
     np.testing.assert_allclose(found.intercept_, whole.intercept_, rtol=1e-8)
 
 
 def test_one_target_has_one_dimension(diabetes):
     X, Y = diabetes
-    found = FeatureRidge().fit(X, Y[:, 0])
+    found = MapRidge().fit(X, Y[:, 0])
     assert found.coef_.shape == (10,)
     assert isinstance(found.intercept_, float)
     assert found.predict(X).shape == (len(X),)
-    assert FeatureRidge().fit(split(X, Y[:, 0], 50)).predict(X).shape == (len(X),)
-    assert FeatureRidge().fit(X, Y[:, :1]).predict(X).shape == (len(X), 1)
+    assert MapRidge().fit(split(X, Y[:, 0], 50)).predict(X).shape == (len(X),)
+    assert MapRidge().fit(X, Y[:, :1]).predict(X).shape == (len(X), 1)
 
 
 @pytest.mark.parametrize("convert", [sp.csr_array, sp.csr_matrix, np.float32, pd.DataFrame])
 def test_kinds_of_rows(diabetes, convert):
     X, Y = diabetes
     X = np.float32(X)
-    plain, found = FeatureRidge().fit(np.float64(X), Y), FeatureRidge().fit(convert(X), Y)
+    plain, found = MapRidge().fit(np.float64(X), Y), MapRidge().fit(convert(X), Y)
     np.testing.assert_allclose(found.coef_, plain.coef_, rtol=1e-8)
     np.testing.assert_allclose(found.predict(convert(X)), plain.predict(np.float64(X)), rtol=1e-6)
 
@@ -94,22 +94,22 @@ def test_files(diabetes, tmp_path):
     for k, (rows, targets) in enumerate(split(X, Y[:, 0], 100)):
         np.save(tmp_path / f"X_{k}.npy", rows)
         np.save(tmp_path / f"y_{k}.npy", targets)
-    found = FeatureRidge(memory=0.01).fit(tmp_path)
-    whole = FeatureRidge().fit(X, Y[:, 0])
+    found = MapRidge(memory=0.01).fit(tmp_path)
+    whole = MapRidge().fit(X, Y[:, 0])
     np.testing.assert_allclose(found.coef_, whole.coef_, rtol=1e-8)
     np.testing.assert_allclose(found.predict(tmp_path), whole.predict(X), rtol=1e-8)
-    with pytest.raises(ValueError, match="has 3 features, but FeatureRidge is expecting 10"):
+    with pytest.raises(ValueError, match="has 3 features, but MapRidge is expecting 10"):
         found.predict([X[:5, :3]])
 
 
-@pytest.mark.parametrize("choose", ["gcv", "loo"])
-def test_the_best_penalty(diabetes, choose):
+@pytest.mark.parametrize("alpha_selection", ["gcv", "loo"])
+def test_the_best_penalty(diabetes, alpha_selection):
     X, Y = diabetes
     alphas = np.logspace(-3, 4, 8)
-    found = FeatureRidge(alpha=alphas, choose=choose).fit(split(X, Y, 90))
+    found = MapRidge(alpha=alphas, alpha_selection=alpha_selection).fit(split(X, Y, 90))
     assert found.alpha_ == found.alphas_[found.errors_.argmin()]
     np.testing.assert_allclose(found.coef_, Ridge(found.alpha_).fit(X, Y).coef_, rtol=1e-8)
-    if choose == "loo":
+    if alpha_selection == "loo":
         theirs = RidgeCV(alphas, store_cv_results=True).fit(X, Y)
         np.testing.assert_allclose(
             found.errors_, theirs.cv_results_.mean(axis=0).sum(axis=0), rtol=1e-8
@@ -119,7 +119,7 @@ def test_the_best_penalty(diabetes, choose):
 
 def test_leaving_out_rows_on_components(digits):
     X, y = digits
-    found = FeatureRidgeClassifier(alpha=[1.0, 1e3], choose="loo", n_components=9).fit(X, y)
+    found = MapRidgeClassifier(alpha=[1.0, 1e3], alpha_selection="loo", n_components=9).fit(X, y)
     Z = PCA(9, svd_solver="full").fit_transform(X)
     T = np.where(y[:, None] == np.arange(10), 1.0, -1.0)
     theirs = RidgeCV([1.0, 1e3], store_cv_results=True).fit(Z, T)
@@ -130,25 +130,23 @@ def test_leaving_out_rows_on_components(digits):
 
 def test_lasso(diabetes):
     X, Y = diabetes
-    found = FeatureRidge(alpha=1.0, penalty="lasso", tol=1e-13).fit(split(X, Y[:, 0], 90))
+    found = MapRidge(alpha=1.0, penalty="lasso", tol=1e-13).fit(split(X, Y[:, 0], 90))
     theirs = Lasso(1.0, tol=1e-12).fit(X, Y[:, 0])
     np.testing.assert_allclose(found.coef_, theirs.coef_, atol=1e-6)
-    chosen = FeatureRidge(alpha="auto", penalty="lasso").fit(X, Y[:, 0])
+    chosen = MapRidge(alpha="auto", penalty="lasso").fit(X, Y[:, 0])
     assert chosen.alphas_.min() < chosen.alpha_ < chosen.alphas_.max()
     assert (
-        not FeatureRidge(alpha=chosen.alphas_.max() * 1.01, penalty="lasso")
-        .fit(X, Y[:, 0])
-        .coef_.any()
+        not MapRidge(alpha=chosen.alphas_.max() * 1.01, penalty="lasso").fit(X, Y[:, 0]).coef_.any()
     )
     with pytest.warns(ConvergenceWarning, match="max_iter=1 rounds"):
-        FeatureRidge(alpha=1e-5, penalty="lasso", tol=1e-15, max_iter=1).fit(X, Y)
+        MapRidge(alpha=1e-5, penalty="lasso", tol=1e-15, max_iter=1).fit(X, Y)
 
 
 def test_group_lasso_leaves_out_a_descriptor(diabetes):
     X, Y = diabetes
     noise = np.random.default_rng(0).normal(size=(len(X), 5))
     blocks = [("real", slice(0, 10), None), ("noise", slice(10, 15), None)]
-    model = FeatureRidge(alpha=3.0, penalty="group_lasso", blocks=blocks)
+    model = MapRidge(alpha=3.0, penalty="group_lasso", blocks=blocks)
     for k in (None, 4):
         found = clone(model).set_params(n_components=k).fit(np.hstack([X, noise]), Y[:, 0])
         assert found.widths_ == [10, 5]
@@ -165,7 +163,7 @@ def test_descriptors_with_their_own_kernels_and_components(digits):
         ("ends", [0, 5, -1], None),
     ]
     wanted = {"top": 6, "bottom": 9}
-    found = FeatureRidge(blocks=blocks, n_components=wanted, alpha=0.5)
+    found = MapRidge(blocks=blocks, n_components=wanted, alpha=0.5)
     found.fit(split(X, y.astype(float), 170))
     parts = [
         PCA(6, svd_solver="full").fit_transform(blocks[0][2].fit_transform(X[:, :32])),
@@ -184,14 +182,14 @@ def test_columns_by_name(diabetes):
     X, Y = diabetes
     frame = pd.DataFrame(X, columns=[f"c{j}" for j in range(10)])
     blocks = [("a", ["c3", "c1"], None), ("b", "c7", None)]
-    found = FeatureRidge(blocks=blocks).fit(frame, Y)
+    found = MapRidge(blocks=blocks).fit(frame, Y)
     np.testing.assert_allclose(found.coef_, Ridge().fit(X[:, [3, 1, 7]], Y).coef_)
 
 
 def test_maps_are_fitted_to_a_sample_that_blocks_do_not_change(digits):
     X, y = digits
     kernel = Exponential(Chi2(), gamma="median")
-    model = FeatureRidgeClassifier(FourierMap(kernel, 60), map_rows=100)
+    model = MapRidgeClassifier(FourierMap(kernel, 60), n_fit_samples=100)
     one = clone(model).fit(X, y)
     many = clone(model).fit(split(X, y, 71))
     np.testing.assert_allclose(one.decision_function(X), many.decision_function(X), atol=1e-8)
@@ -203,8 +201,8 @@ def test_a_frozen_map_is_not_fitted(digits):
     X, y = digits
     ready = FourierMap(Gaussian(1e-3), 40, random_state=0).fit(X[:50])
     passes = []
-    found = FeatureRidge(FrozenEstimator(ready)).fit(
-        as_chunks(X, y, rows=100), progress=lambda name, done, rows: passes.append((name, done))
+    found = MapRidge(FrozenEstimator(ready)).fit(
+        as_chunks(X, y, rows=100), callback=lambda name, done, rows: passes.append((name, done))
     )
     assert passes == [("sums", k * 100) for k in range(1, 7)]
     expected = Ridge().fit(ready.transform(X), y).predict(ready.transform(X))
@@ -215,11 +213,11 @@ def test_maps_with_an_inner_product_of_their_own(digits):
     X, y = digits
     feature_map = SparseMap(Intersection(), 5)
     with pytest.raises(ValueError, match=r"SparseMap gives coordinates.*orthonormal=True"):
-        FeatureRidgeClassifier(feature_map).fit(X, y)
+        MapRidgeClassifier(feature_map).fit(X, y)
     with pytest.raises(ValueError, match=r"SparseMap gives coordinates.*orthonormal=True"):
-        FeatureRidgeClassifier(FrozenEstimator(feature_map.fit(X))).fit(X, y)
+        MapRidgeClassifier(FrozenEstimator(feature_map.fit(X))).fit(X, y)
     feature_map.set_params(orthonormal=True)
-    assert FeatureRidgeClassifier(feature_map).fit(X, y).score(X, y) > 0.95
+    assert MapRidgeClassifier(feature_map).fit(X, y).score(X, y) > 0.95
 
 
 @pytest.mark.parametrize("size", [50, 1000])
@@ -234,7 +232,7 @@ def test_classifier_as_scikit_learn(digits, size, weights, n_classes):
     if isinstance(weights, dict):
         weights = {"digit 3": 5.0}
     theirs = RidgeClassifier(5.0, class_weight=weights).fit(X, names[y])
-    found = FeatureRidgeClassifier(alpha=5.0, class_weight=weights)
+    found = MapRidgeClassifier(alpha=5.0, class_weight=weights)
     found.fit(split(X, names[y], size))
     np.testing.assert_allclose(
         found.decision_function(X), theirs.decision_function(X), rtol=1e-8, atol=1e-8
@@ -249,7 +247,7 @@ def test_unlabeled_rows_join_the_components(digits):
     theirs = RidgeClassifier(1.0).fit(everything.transform(X[:200]), y[:200])
     expected = theirs.decision_function(everything.transform(X))
     partly = np.where(np.arange(600) < 200, y, -1)
-    model = FeatureRidgeClassifier(n_components=12)
+    model = MapRidgeClassifier(n_components=12)
     fits = [
         clone(model).fit(X[:200], y[:200], unlabeled=X[200:]),
         clone(model).fit(X[:200], y[:200], unlabeled=[X[200:310], X[310:]]),
@@ -267,7 +265,7 @@ def test_unlabeled_rows_join_the_components(digits):
 def test_unlabeled_rows_join_the_components_of_descriptors(digits):
     X, y = digits
     blocks = [("top", slice(0, 32), None), ("bottom", slice(32, 64), None)]
-    model = FeatureRidgeClassifier(blocks=blocks, n_components=7)
+    model = MapRidgeClassifier(blocks=blocks, n_components=7)
     parts = [PCA(7, svd_solver="full").fit(X[:, :32]), PCA(7, svd_solver="full").fit(X[:, 32:])]
     Z = np.hstack([parts[0].transform(X[:, :32]), parts[1].transform(X[:, 32:])])
     expected = RidgeClassifier(1.0).fit(Z[:200], y[:200]).decision_function(Z)
@@ -283,15 +281,15 @@ def test_unlabeled_rows_join_the_components_of_descriptors(digits):
 def test_partial_fit_adds_rows(digits, k):
     X, y = digits
     weight = np.random.default_rng(0).random(600)
-    whole = FeatureRidgeClassifier(n_components=k).fit(X, y, sample_weight=weight)
-    found = FeatureRidgeClassifier(n_components=k, keep_sums=True)
+    whole = MapRidgeClassifier(n_components=k).fit(X, y, sample_weight=weight)
+    found = MapRidgeClassifier(n_components=k, keep_sums=True)
     for part in (slice(0, 100), slice(100, 130), slice(130, 600)):
         found.partial_fit(X[part], y[part], classes=range(10), sample_weight=weight[part])
     np.testing.assert_allclose(found.coef_, whole.coef_, rtol=1e-7, atol=1e-9)
-    regression = FeatureRidge(n_components=k, keep_sums=True).fit(X[:90], y[:90])
+    regression = MapRidge(n_components=k, keep_sums=True).fit(X[:90], y[:90])
     regression.partial_fit(X[90:], y[90:])
     np.testing.assert_allclose(
-        regression.coef_, FeatureRidge(n_components=k).fit(X, y).coef_, rtol=1e-7, atol=1e-9
+        regression.coef_, MapRidge(n_components=k).fit(X, y).coef_, rtol=1e-7, atol=1e-9
     )
 
 
@@ -299,8 +297,8 @@ def test_partial_fit_adds_rows(digits, k):
 def test_calibration_by_rank(digits, n_classes):
     X, y = digits
     y = np.minimum(y, n_classes - 1)
-    plain = FeatureRidgeClassifier().fit(X, y)
-    found = FeatureRidgeClassifier(calibrate_rank=30).fit(split(X, y, 77))
+    plain = MapRidgeClassifier().fit(X, y)
+    found = MapRidgeClassifier(calibrate_rank=30).fit(split(X, y, 77))
     scores, before = found.decision_function(X), plain.decision_function(X)
     if n_classes > 2:
         np.testing.assert_allclose(np.sort(scores, axis=0)[-30], 0, atol=1e-9)
@@ -309,22 +307,20 @@ def test_calibration_by_rank(digits, n_classes):
         np.testing.assert_allclose(scores, before - (high - low) / 2, atol=1e-9)
     np.testing.assert_allclose(found.coef_, plain.coef_)
     weight = np.arange(600) % 3
-    weighted = FeatureRidgeClassifier(calibrate_rank=30).fit(X, y, sample_weight=weight)
-    repeated = FeatureRidgeClassifier(calibrate_rank=30).fit(
+    weighted = MapRidgeClassifier(calibrate_rank=30).fit(X, y, sample_weight=weight)
+    repeated = MapRidgeClassifier(calibrate_rank=30).fit(
         np.repeat(X, weight, axis=0), np.repeat(y, weight)
     )
     np.testing.assert_allclose(weighted.intercept_, repeated.intercept_, rtol=1e-8)
     with pytest.raises(ValueError, match="fewer rows than the rank, 1000"):
-        FeatureRidgeClassifier(calibrate_rank=1000).fit(X, y)
+        MapRidgeClassifier(calibrate_rank=1000).fit(X, y)
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_an_interrupted_fit_goes_on(digits, tmp_path, n_jobs):
     X, y = digits
     kernel = Exponential(Chi2(), gamma="median")
-    model = FeatureRidgeClassifier(
-        FourierMap(kernel, 30), checkpoint=tmp_path / "work", n_jobs=n_jobs
-    )
+    model = MapRidgeClassifier(FourierMap(kernel, 30), checkpoint=tmp_path / "work", n_jobs=n_jobs)
     chunks = as_chunks(X, y, rows=100)
     seen = []
 
@@ -334,9 +330,9 @@ def test_an_interrupted_fit_goes_on(digits, tmp_path, n_jobs):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        clone(model).fit(chunks, progress=stop)
+        clone(model).fit(chunks, callback=stop)
     begun = len(seen)
-    found = clone(model).fit(chunks, progress=lambda name, done, rows: seen.append((name, done)))
+    found = clone(model).fit(chunks, callback=lambda name, done, rows: seen.append((name, done)))
     assert [done for name, done in seen[begun:] if name == "sums"] == [300, 400, 500, 600]
     assert {done for name, done in seen[begun:] if name == "survey"} <= {600}
     np.testing.assert_allclose(
@@ -353,12 +349,15 @@ def test_an_interrupted_fit_goes_on(digits, tmp_path, n_jobs):
         ({"alpha": [1, "x"]}, "alpha must be a number >= 0, got 'x'"),
         ({"alpha": "best"}, "alpha, if not numbers, must be one of"),
         ({"penalty": "l2"}, "penalty must be one of"),
-        ({"choose": "cv"}, "choose must be one of"),
-        ({"choose": "loo", "penalty": "lasso"}, 'choose="loo" is for penalty="ridge"'),
+        ({"alpha_selection": "cv"}, "alpha_selection must be one of"),
+        (
+            {"alpha_selection": "loo", "penalty": "lasso"},
+            'alpha_selection="loo" is for penalty="ridge"',
+        ),
         ({"penalty": "group_lasso"}, "give blocks"),
         ({"n_components": 11}, "n_components must be a whole number from 1 to 10"),
         ({"n_components": {"x": 2}}, "n_components names 'x'"),
-        ({"map_rows": 0}, "map_rows must be a whole number >= 1"),
+        ({"n_fit_samples": 0}, "n_fit_samples must be a whole number >= 1"),
         ({"memory": -1}, "memory, if not None, must be"),
         ({"tol": 0}, "tol must be"),
         ({"max_iter": 0}, "max_iter must be"),
@@ -369,17 +368,20 @@ def test_an_interrupted_fit_goes_on(digits, tmp_path, n_jobs):
         ({"blocks": [("a", 10, None)]}, "columns 10 of 'a' are not among the 10 columns"),
         ({"blocks": [("a", "c", None)]}, "columns 'c' of 'a' are not among"),
         ({"blocks": [("a", [], None)]}, "'a' has no columns"),
-        ({"blocks": [("a", 0, None)], "map": FOURIER}, "give map or blocks, not both"),
+        (
+            {"blocks": [("a", 0, None)], "feature_map": FOURIER},
+            "give feature_map or blocks, not both",
+        ),
     ],
 )
 def test_bad_parameters(diabetes, parameters, message):
     with pytest.raises(ValueError, match=message):
-        FeatureRidge(**parameters).fit(*diabetes)
+        MapRidge(**parameters).fit(*diabetes)
 
 
 def test_what_cannot_be_learnt(diabetes, digits):
     X, y = digits
-    model = FeatureRidgeClassifier(keep_sums=True)
+    model = MapRidgeClassifier(keep_sums=True)
     with pytest.raises(ValueError, match="unlabeled rows count for the components alone"):
         model.fit(X, y, unlabeled=X)
     with pytest.raises(ValueError, match="unlabeled rows count for the components alone"):
@@ -395,16 +397,14 @@ def test_what_cannot_be_learnt(diabetes, digits):
     with pytest.raises(ValueError, match=r"y has the label .*9.*, not one of"):
         model.partial_fit(X, y, classes=range(9))
     with pytest.raises(AttributeError, match="partial_fit"):
-        FeatureRidge().fit(*diabetes).partial_fit(*diabetes)
+        MapRidge().fit(*diabetes).partial_fit(*diabetes)
     with pytest.raises(ValueError, match="the sums of fit were not kept"):
-        FeatureRidge().fit(*diabetes).set_params(keep_sums=True).partial_fit(*diabetes)
+        MapRidge().fit(*diabetes).set_params(keep_sums=True).partial_fit(*diabetes)
     with pytest.raises(ValueError, match="need all rows"):
-        FeatureRidgeClassifier(calibrate_rank=2, keep_sums=True).partial_fit(
-            X, y, classes=range(10)
-        )
+        MapRidgeClassifier(calibrate_rank=2, keep_sums=True).partial_fit(X, y, classes=range(10))
     for parameters, message in (
-        ({"alpha": [1, 2], "choose": "loo"}, "needs all rows again"),
+        ({"alpha": [1, 2], "alpha_selection": "loo"}, "needs all rows again"),
         ({"blocks": [("a", 0, None), ("b", 1, None)], "n_components": 1}, "take two passes"),
     ):
         with pytest.raises(ValueError, match=message):
-            FeatureRidge(keep_sums=True, **parameters).partial_fit(*diabetes)
+            MapRidge(keep_sums=True, **parameters).partial_fit(*diabetes)

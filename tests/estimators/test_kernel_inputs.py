@@ -73,7 +73,7 @@ def test_bad_matrices(change):
 
     refuses(3, 7, 0.5, r"not symmetric: X\[3, 7\] = 0.5.*but X\[7, 3\]|X\[7, 3\].*but X\[3, 7\]")
     refuses(4, 4, -1.0, r"X\[4, 4\] = -1.0 is negative")
-    refuses(range(50), range(50), 0.0, r"X\[0, 0\] is 0, or not stored.*neighbours")
+    refuses(range(50), range(50), 0.0, r"X\[0, 0\] is 0, or not stored.*neighbors")
     refuses(2, 5, np.nan, r"X\[2, 5\] = nan")
     with pytest.raises(ValueError, match=r"square.*\(50, 40\)"):
         clone(model).fit(change(K[:, :40]), TWO[:50])

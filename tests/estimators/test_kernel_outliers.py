@@ -77,7 +77,7 @@ def test_the_smallest_ball(kernel):
     coef, value = smallest_ball(K, 1 / (nu * 40))
     ball = SVDD(kernel, nu).fit(rows)
     np.testing.assert_allclose(ball.objective_, value, rtol=1e-7)
-    np.testing.assert_allclose(ball.centre_norm_**2, coef @ K @ coef, rtol=1e-4)
+    np.testing.assert_allclose(ball.center_norm_**2, coef @ K @ coef, rtol=1e-4)
     squared = kernel.diag(NEW) - 2 * kernel.gram(NEW, rows) @ coef + coef @ K @ coef
     np.testing.assert_allclose(-ball.score_samples(NEW), squared, rtol=1e-4)
     excess = np.maximum(-ball.decision_function(rows), 0)
@@ -87,7 +87,7 @@ def test_the_smallest_ball(kernel):
 def test_the_ball_in_the_plane():
     corners = np.array([[0.0, 0.0], [2.0, 0.0], [1.0, 0.5], [1.0, 0.2], [1.0, -0.1]])
     ball = SVDD(Linear(), nu=0.01).fit(corners)
-    np.testing.assert_allclose([ball.radius_, ball.centre_norm_], [1, 1], atol=1e-9)
+    np.testing.assert_allclose([ball.radius_, ball.center_norm_], [1, 1], atol=1e-9)
     np.testing.assert_allclose(ball.decision_function([[1.0, 3.0], [1.0, 0.0]]), [-8, 1], atol=1e-8)
     assert (ball.predict(corners) == 1).all()
 

@@ -42,7 +42,7 @@ KERNELS = [
     Polynomial(2, 1.0),
 ]
 SCHEMES = ["ovr", "ovo", "dag", "ecoc", "crammer_singer"]
-MACHINES = [(scheme, "free") for scheme in SCHEMES] + [("ovr", "penalised")]
+MACHINES = [(scheme, "free") for scheme in SCHEMES] + [("ovr", "penalized")]
 WEIGHTS = np.random.default_rng(3).integers(0, 4, 300)
 
 
@@ -67,7 +67,7 @@ def test_the_optimum_of_libsvm(kernel, C):
     np.testing.assert_allclose(model.decision_function(NEW), expected, atol=1e-4)
 
 
-@pytest.mark.parametrize("bias", ["free", "penalised", 0.5])
+@pytest.mark.parametrize("bias", ["free", "penalized", 0.5])
 def test_optimality_conditions(bias):
     model = KernelSVC(KERNEL, 3.0, bias=bias, **TIGHT).fit(X, TWO)
     coef, signs = np.zeros(300), np.where(TWO, 1.0, -1.0)
@@ -82,7 +82,7 @@ def test_optimality_conditions(bias):
     if bias == "free":
         np.testing.assert_allclose(coef.sum(), 0, atol=1e-10)
     else:
-        constant = 1.0 if bias == "penalised" else bias
+        constant = 1.0 if bias == "penalized" else bias
         np.testing.assert_allclose(model.intercept_, constant * coef.sum())
 
 

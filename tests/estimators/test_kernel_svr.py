@@ -55,7 +55,7 @@ def test_the_optimum_of_libsvm(kernel, C, epsilon):
     np.testing.assert_allclose(model.predict(new), theirs.predict(new), atol=1e-4)
 
 
-@pytest.mark.parametrize("bias", ["free", "penalised", 0.5])
+@pytest.mark.parametrize("bias", ["free", "penalized", 0.5])
 def test_optimality_conditions(bias):
     model = KernelSVR(KERNEL, 2.0, 0.05, bias=bias, **TIGHT).fit(X, Y)
     coef = np.zeros(N)
@@ -68,12 +68,12 @@ def test_optimality_conditions(bias):
     assert inside.any()
     np.testing.assert_allclose(errors[inside], 0.05 * np.sign(coef[inside]), atol=1e-5)
     value = 0.5 * coef @ (KERNEL.gram(X) @ coef) + 2.0 * np.maximum(np.abs(errors) - 0.05, 0).sum()
-    constant = {"free": 0, "penalised": 1.0}.get(bias, bias)
+    constant = {"free": 0, "penalized": 1.0}.get(bias, bias)
     value += 0.5 * constant * coef.sum() ** 2
     np.testing.assert_allclose(model.objective_, value, rtol=1e-6)
 
 
-@pytest.mark.parametrize("bias", ["free", "penalised"])
+@pytest.mark.parametrize("bias", ["free", "penalized"])
 def test_a_weight_is_a_repetition(bias):
     model = KernelSVR(Laplace(gamma="median"), bias=bias, **TIGHT)
     weighted = clone(model).fit(X, Y, sample_weight=WEIGHTS)
@@ -81,7 +81,7 @@ def test_a_weight_is_a_repetition(bias):
     np.testing.assert_allclose(weighted.predict(NEW), repeated.predict(NEW), atol=1e-5)
 
 
-@pytest.mark.parametrize("bias", ["free", "penalised"])
+@pytest.mark.parametrize("bias", ["free", "penalized"])
 def test_ways_to_give_the_kernel(bias):
     model = KernelSVR(KERNEL, bias=bias, **TIGHT).fit(X, Y)
     expected = model.predict(NEW)
@@ -95,7 +95,7 @@ def test_ways_to_give_the_kernel(bias):
     np.testing.assert_allclose(called.predict(NEW), expected, atol=1e-5)
 
 
-@pytest.mark.parametrize("bias", ["free", "penalised"])
+@pytest.mark.parametrize("bias", ["free", "penalized"])
 def test_rows_on_demand_equal_the_whole_matrix(bias):
     model = KernelSVR(KERNEL, bias=bias)
     whole, by_rows = clone(model).fit(X, Y), clone(model).set_params(memory=0.3).fit(X, Y)
@@ -109,7 +109,7 @@ def test_compact_kernels():
     np.testing.assert_allclose(sparse.predict(NEW), dense.predict(kernel(NEW, X)), atol=1e-5)
 
 
-@pytest.mark.parametrize("bias", ["free", "penalised"])
+@pytest.mark.parametrize("bias", ["free", "penalized"])
 def test_path(bias):
     model = KernelSVR(KERNEL, bias=bias, **TIGHT)
     for C, found in zip([5.0, 0.2], model.path(X, Y, [5.0, 0.2], WEIGHTS), strict=True):
@@ -126,7 +126,7 @@ def test_targets_of_any_size():
 
 
 def test_nothing_beyond_epsilon():
-    for bias in ("free", "penalised"):
+    for bias in ("free", "penalized"):
         model = KernelSVR(KERNEL, epsilon=10.0, bias=bias).fit(X, Y)
         assert model.support_.size == 0
         assert np.ptp(model.predict(NEW)) == 0

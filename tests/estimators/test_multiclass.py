@@ -30,7 +30,7 @@ def assert_same(one, other, rows=NEW, atol=1e-5):
 
 
 def test_crammer_and_singer_for_two_classes_is_the_machine_of_twice_c():
-    for bias in (0, 0.3, "penalised"):
+    for bias in (0, 0.3, "penalized"):
         together = KernelSVC(KERNEL, 1.5, multiclass="crammer_singer", bias=bias, **TIGHT)
         binary = KernelSVC(KERNEL, 3.0, bias=bias, **TIGHT).fit(X, TWO)
         assert_same(together.fit(X, TWO), binary)

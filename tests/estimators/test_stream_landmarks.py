@@ -10,7 +10,7 @@ from sklearn.datasets import load_digits
 from hilbin.estimators.stream_landmarks import stream_landmarks
 from hilbin.kernels import Gaussian
 from hilbin.maps import NystroemMap
-from hilbin.stream import BlockError, as_chunks
+from hilbin.stream import ChunkError, as_chunks
 
 
 @pytest.fixture(scope="module")
@@ -18,24 +18,24 @@ def rows():
     return load_digits().data[:700]
 
 
-def lloyd(X, centres, rounds, weight=None):
-    """k-means by its definition; a centre without rows stays."""
+def lloyd(X, centers, rounds, weight=None):
+    """k-means by its definition; a center without rows stays."""
     weight = np.ones(len(X)) if weight is None else weight
     for _ in range(rounds):
-        nearest = np.square(X[:, None] - centres).sum(axis=2).argmin(axis=1)
-        centres = np.array(
+        nearest = np.square(X[:, None] - centers).sum(axis=2).argmin(axis=1)
+        centers = np.array(
             [
                 np.average(X[nearest == j], axis=0, weights=weight[nearest == j])
                 if weight[nearest == j].sum() > 0
-                else centre
-                for j, centre in enumerate(centres)
+                else center
+                for j, center in enumerate(centers)
             ]
         )
-    return centres
+    return centers
 
 
-def inertia(X, centres):
-    return np.square(X[:, None] - centres).sum(axis=2).min(axis=1).sum()
+def inertia(X, centers):
+    return np.square(X[:, None] - centers).sum(axis=2).min(axis=1).sum()
 
 
 def test_rounds_of_k_means(rows):
@@ -106,9 +106,9 @@ def test_an_interrupted_search_goes_on(rows, tmp_path):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        stream_landmarks(chunks, 6, rounds=3, checkpoint=where, progress=stop)
+        stream_landmarks(chunks, 6, rounds=3, checkpoint=where, callback=stop)
     found = stream_landmarks(
-        chunks, 6, rounds=3, checkpoint=where, progress=lambda *what: said.append(what[:2])
+        chunks, 6, rounds=3, checkpoint=where, callback=lambda *what: said.append(what[:2])
     )
     begun = ["survey", "round 1"]
     assert said[:3] == [*((name, 700) for name in begun), ("round 2", 300)]
@@ -141,5 +141,5 @@ def test_bad_parameters(rows, tmp_path):
     bad = rows.copy()
     bad[650, 3] = np.nan
     np.save(tmp_path / "X.npy", bad)
-    with pytest.raises(BlockError, match=r"X\.npy, rows .*: feature 3 of row 650 is nan"):
+    with pytest.raises(ChunkError, match=r"X\.npy, rows .*: feature 3 of row 650 is nan"):
         stream_landmarks(tmp_path, 5)

@@ -19,7 +19,7 @@ from hilbin.maps import AdditiveMap
         StreamPCA(),
         StreamPCA(1, whiten=True, keep_sums=True),
         StreamPCA(0.9),
-        StreamPCA(map=AdditiveMap(Hellinger())),
+        StreamPCA(feature_map=AdditiveMap(Hellinger())),
     ]
 )
 def test_scikit_learn_checks(estimator, check):
@@ -73,7 +73,7 @@ def test_partial_fit_adds_rows(rows):
 
 def test_of_features_it_is_kernel_pca(rows):
     """Of an exact map, so the two agree to rounding."""
-    found = StreamPCA(4, map=AdditiveMap(Hellinger())).fit(rows)
+    found = StreamPCA(4, feature_map=AdditiveMap(Hellinger())).fit(rows)
     theirs = KernelPCA(4, kernel="precomputed", eigen_solver="dense")
     Z = theirs.fit_transform(Hellinger().gram(rows))
     ours = found.transform(rows)

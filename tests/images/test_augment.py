@@ -112,7 +112,7 @@ def test_values_are_cut_off_at_black_and_white():
     assert noisy.min() > 50
 
 
-def test_files_and_colours(tmp_path, images):
+def test_files_and_colors(tmp_path, images):
     color = np.stack([images[0]] * 3, axis=2) // np.array([1, 2, 4], np.uint8)
     Image.fromarray(color).save(tmp_path / "a.png")
     made = augment([tmp_path / "a.png", color], rotate=5, shift=0.05, color=True, random_state=0)

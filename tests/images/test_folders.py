@@ -1,10 +1,10 @@
-"""Labelled photographs in folders and tables."""
+"""Labeled photographs in folders and tables."""
 
 import numpy as np
 import pytest
 from PIL import Image
 
-from hilbin.images import find_images, labelled_images
+from hilbin.images import find_images, labeled_images
 
 
 def picture(path):
@@ -22,7 +22,7 @@ def test_a_folder_for_every_class(tmp_path):
     picture(tmp_path / ".hidden" / "c.png")
     picture(tmp_path / "cat" / ".thumb.png")
     (tmp_path / "cat" / "notes.txt").write_text("")
-    paths, labels = labelled_images(tmp_path)
+    paths, labels = labeled_images(tmp_path)
     assert paths == files
     assert labels == ["cat", "cat", "héron cendré"]
     assert find_images(tmp_path / "cat") == files[:2]
@@ -31,7 +31,7 @@ def test_a_folder_for_every_class(tmp_path):
 def test_a_table(tmp_path):
     table = tmp_path / "labels.csv"
     table.write_text('label,path\ncat,a.png\n"a, b",sub/ü.png\n', encoding="utf-8-sig")
-    paths, labels = labelled_images(table)
+    paths, labels = labeled_images(table)
     assert paths == [tmp_path / "a.png", tmp_path / "sub" / "ü.png"]
     assert labels == ["cat", "a, b"]
 
@@ -48,16 +48,16 @@ def test_a_table(tmp_path):
 def test_bad_tables(tmp_path, text, said):
     (tmp_path / "labels.csv").write_text(text)
     with pytest.raises(ValueError, match=said):
-        labelled_images(tmp_path / "labels.csv")
+        labeled_images(tmp_path / "labels.csv")
 
 
 def test_nothing_there(tmp_path):
     with pytest.raises(ValueError, match="no image"):
-        labelled_images(tmp_path)
+        labeled_images(tmp_path)
     picture(tmp_path / "loose.png")
     with pytest.raises(ValueError, match="1 images lie in it"):
-        labelled_images(tmp_path)
+        labeled_images(tmp_path)
     with pytest.raises(FileNotFoundError, match="gone"):
-        labelled_images(tmp_path / "gone")
+        labeled_images(tmp_path / "gone")
     with pytest.raises(NotADirectoryError, match="gone"):
         find_images(tmp_path / "gone")

@@ -62,7 +62,7 @@ def test_contrast_removes_brightness_and_contrast(image, gain, shift):
 
 # moments
 @pytest.mark.parametrize("seed", range(6))
-def test_moments_of_the_normalised_image(seed):
+def test_moments_of_the_normalized_image(seed):
     rng = np.random.default_rng(seed)
     image = figure(rng.uniform(0, 7), rng.uniform(0.7, 1.2), *rng.uniform(-10, 10, 2), stretch=1.3)
     made = normalize_moments(np.maximum(image - 0.1, 0), 64)  # without tails, that the frame cuts
@@ -73,8 +73,8 @@ def test_moments_of_the_normalised_image(seed):
     assert m_jj == pytest.approx(variance, rel=0.01)
     assert abs(m_ij) < 0.005 * variance
     assert third > 0
-    centre = np.array(ndimage.center_of_mass(made))
-    np.testing.assert_allclose(centre, 31.5, atol=0.1)
+    center = np.array(ndimage.center_of_mass(made))
+    np.testing.assert_allclose(center, 31.5, atol=0.1)
 
 
 @pytest.mark.parametrize("angle", [0.3, 1.5, 3.0, 4.5, 6.0])
@@ -200,7 +200,7 @@ def test_integration_complains():
 
 # edges
 def test_edges_of_a_turning_step():
-    """The histogram's direction is that of the edge's normal; neighbours share."""
+    """The histogram's direction is that of the edge's normal; neighbors share."""
     i, j = np.indices((41, 41)) - 20.0
     for angle in (0.0, 20.0, 45.0, 100.0, 157.0):
         theta = np.deg2rad(angle)
@@ -274,7 +274,7 @@ def test_spread_shares_out_everything(transformer):
     made = clone(transformer).fit(images)
     for image in images:
         contributions = np.random.default_rng(0).standard_normal(made.describe(image).size)
-        heat = made.spread(image, contributions)
+        heat = made.to_pixels(image, contributions)
         assert heat.shape == image.shape
         assert heat.sum() == pytest.approx(contributions.sum(), abs=1e-9)
 
@@ -283,13 +283,13 @@ def test_spread_is_where_the_feature_is():
     image = np.zeros((40, 40), np.uint8)
     image[:, 30:] = 255
     edges = EdgeHistogram(4, cells=1).fit([image])
-    heat = edges.spread(image, np.array([1.0, 0, 0, 0]))
+    heat = edges.to_pixels(image, np.array([1.0, 0, 0, 0]))
     assert heat[:, 27:33].sum() > 0.95
     rings = RadialProfile(4).fit([image])
-    heat = rings.spread(image, np.array([0, 0, 0, 1.0]))
+    heat = rings.to_pixels(image, np.array([0, 0, 0, 1.0]))
     assert heat[:, 30:].sum() == pytest.approx(1)
     with pytest.raises(NotImplementedError, match="turned back"):
-        RotationIntegrated(rings, 3).fit([image]).spread(image, np.ones(4))
+        RotationIntegrated(rings, 3).fit([image]).to_pixels(image, np.ones(4))
 
 
 @pytest.mark.parametrize(

@@ -60,7 +60,7 @@ def test_rows_and_places(tmp_path, channels_last, pool):
     expected = expected_map(picture)
     row = getattr(expected, "mean" if pool == "avg" else "max")(axis=(1, 2))
     np.testing.assert_allclose(features.transform([picture])[0], row, atol=1e-5)
-    heat = features.spread(picture, np.array([2.0, -1.0]))
+    heat = features.to_pixels(picture, np.array([2.0, -1.0]))
     assert heat.shape == (16, 24)
     assert heat.sum() == pytest.approx(1, abs=1e-9)
     if pool == "avg":
@@ -73,7 +73,7 @@ def test_a_network_that_pools_itself(tmp_path):
     features = OnnxFeatures(network(tmp_path / "n.onnx", pooled=True), size=(16, 24))
     rows = features.fit_transform([picture])
     assert rows.shape == (1, 2)
-    assert features.spread(picture, np.array([0.5, 1.5])).sum() == pytest.approx(2)
+    assert features.to_pixels(picture, np.array([0.5, 1.5])).sum() == pytest.approx(2)
 
 
 def test_the_file_is_needed_only_to_fit(tmp_path):

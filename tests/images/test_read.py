@@ -8,7 +8,7 @@ import pytest
 from pictures import drawn
 from PIL import Image
 
-from hilbin.images import Centrist, ImageError, UnreadableImageWarning, grey, read_image
+from hilbin.images import Centrist, ImageError, UnreadableImageWarning, gray, read_image
 from hilbin.images.read import as_sources
 
 
@@ -30,11 +30,11 @@ def png_header(path, width, height):
     return path
 
 
-def test_grey_and_color_of_a_file(tmp_path):
+def test_gray_and_color_of_a_file(tmp_path):
     picture = drawn(color=True)
     path = save(picture, tmp_path / "a.png")
     np.testing.assert_array_equal(read_image(path, color=True), picture)
-    np.testing.assert_array_equal(read_image(str(path)), grey(picture))
+    np.testing.assert_array_equal(read_image(str(path)), gray(picture))
 
 
 def test_array_and_file_agree(tmp_path):
@@ -152,7 +152,7 @@ def test_unreadable_files_are_named_and_never_fatal(tmp_path):
     assert rows[1].sum() == 0
     np.testing.assert_array_equal(rows[0], rows[2])
     done = []
-    _, unreadable = Centrist().describe_all(files, progress=done.append)
+    _, unreadable = Centrist().describe_all(files, callback=done.append)
     assert list(unreadable) == [1]
     assert sum(done) == 3
 

@@ -14,8 +14,8 @@ from hilbin.images import (
     BagOfWords,
     Centrist,
     ColorHistogram,
-    Concat,
     DenseSIFT,
+    ImageFeatures,
     SpatialPyramid,
     WordGrid,
 )
@@ -41,7 +41,9 @@ TRANSFORMERS = {
     "soft pyramid": SpatialPyramid(SOFT_BAG, 2),
     "listed": SpatialPyramid(Centrist(), [(3, 1), (1, 2)], weights=[1, 0.5]),
     "colors": SpatialPyramid(ColorHistogram("rgb", 3), 2, weights=[1, 1]),
-    "concat": Concat([("a", SpatialPyramid(Centrist(), 2)), ("b", ColorHistogram())], {"b": 0.5}),
+    "concat": ImageFeatures(
+        [("a", SpatialPyramid(Centrist(), 2)), ("b", ColorHistogram())], {"b": 0.5}
+    ),
 }
 
 
@@ -112,7 +114,7 @@ def test_shares_of_pixels_sum_to_the_contributions(fitted):
     rng = np.random.default_rng(0)
     image = fitted.read(PICTURES[1])
     contributions = rng.normal(size=len(fitted.get_feature_names_out()))
-    heat = fitted.spread(image, contributions)
+    heat = fitted.to_pixels(image, contributions)
     assert heat.shape == image.shape[:2]
     assert heat.sum() == pytest.approx(contributions.sum(), rel=1e-9, abs=1e-9)
 
@@ -122,7 +124,7 @@ def test_shares_lie_where_the_word_is():
     image[8:12, 30:34] = np.random.default_rng(0).integers(1, 255, (4, 4))
     pyramid = SpatialPyramid(Centrist(), 3).fit([image])
     row = pyramid.describe(image)
-    heat = pyramid.spread(image, np.where(row > 0, row, 0) * (np.arange(row.size) % 256 != 255))
+    heat = pyramid.to_pixels(image, np.where(row > 0, row, 0) * (np.arange(row.size) % 256 != 255))
     outside = heat.copy()
     outside[5:15, 27:37] = 0
     assert heat.sum() > 0
@@ -168,7 +170,7 @@ def test_tiny_images_give_rows(fitted):
         row = fitted.transform([np.full(shape, 9, np.uint8)])[0]
         assert np.isfinite(row).all()
         image = fitted.read(np.full(shape, 9, np.uint8))
-        assert fitted.spread(image, row).sum() == pytest.approx(row.sum(), rel=1e-5, abs=1e-6)
+        assert fitted.to_pixels(image, row).sum() == pytest.approx(row.sum(), rel=1e-5, abs=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -185,10 +187,10 @@ def test_tiny_images_give_rows(fitted):
         (SpatialPyramid(Centrist(), max_side=0), "max_side"),
         (FHOG(1), "cell"),
         (HOG(8, (8, 64)), "size"),
-        (Concat([]), "parts"),
-        (Concat([("a", LBP()), ("a", LBP())]), "parts"),
-        (Concat([("a", LBP())], {"b": 1}), "weights"),
-        (Concat([("a", LBP())], {"a": -1}), "weights"),
+        (ImageFeatures([]), "parts"),
+        (ImageFeatures([("a", LBP()), ("a", LBP())]), "parts"),
+        (ImageFeatures([("a", LBP())], {"b": 1}), "weights"),
+        (ImageFeatures([("a", LBP())], {"a": -1}), "weights"),
         (BagOfWords(assignment="none"), "assignment"),
         (BagOfWords(n_words=10**6), "n_words"),
         (BagOfWords(DenseSIFT(0)), "step"),
@@ -201,7 +203,7 @@ def test_bad_parameters_are_named(transformer, said):
 
 @pytest.mark.parametrize(
     "transformer",
-    [SpatialPyramid(DenseSIFT()), BagOfWords(Centrist()), Concat([("a", DenseSIFT())])],
+    [SpatialPyramid(DenseSIFT()), BagOfWords(Centrist()), ImageFeatures([("a", DenseSIFT())])],
 )
 def test_wrong_kinds_of_parts(transformer):
     with pytest.raises(TypeError, match="must be"):

@@ -157,7 +157,7 @@ def test_telescoped_sum(seed):
     assert kernel([x], [y])[0, 0] == pytest.approx(telescoped, rel=1e-12)
 
 
-def test_normalisations():
+def test_normalizations():
     sets = random_sets(3, most=30, scale=16)
     sizes = np.array([len(s) for s in sets])
     raw = PyramidMatch(normalize=None)

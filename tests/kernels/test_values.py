@@ -273,7 +273,7 @@ def test_the_kernel_of_the_gcs_paper(histograms):
 def test_alignment(histograms):
     y = np.arange(70) % 4
     K = Chi2().gram(histograms)
-    assert kernel_alignment(K, y) == pytest.approx(oracles.centred_alignment(K, y), abs=1e-12)
+    assert kernel_alignment(K, y) == pytest.approx(oracles.centered_alignment(K, y), abs=1e-12)
     binary = np.where(y < 2, -1.0, 1.0)
     H = np.eye(70) - 1 / 70
     Kc, target = H @ K @ H, np.outer(binary, binary)

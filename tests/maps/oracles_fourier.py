@@ -4,7 +4,7 @@ import numpy as np
 from scipy.linalg import hadamard
 from sklearn.preprocessing import FunctionTransformer
 
-from hilbin.kernels._arrays import apply
+from hilbin._arrays import apply
 
 
 def features(P):

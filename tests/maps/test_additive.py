@@ -100,7 +100,7 @@ def test_parameters_of_the_series(parameters, histograms):
 
 @pytest.mark.parametrize("kernel", [*HOMOGENEOUS, Shifted()], ids=repr)
 def test_the_law_of_kernels_with_their_map(kernel):
-    check_kernel(kernel, map=AdditiveMap(kernel, 9))
+    check_kernel(kernel, feature_map=AdditiveMap(kernel, 9))
 
 
 def test_the_law_finds_a_map_that_promises_too_much(histograms):
@@ -111,7 +111,7 @@ def test_the_law_finds_a_map_that_promises_too_much(histograms):
             return self
 
     with pytest.raises(AssertionError, match="states an error of 0"):
-        check_kernel(Chi2(), histograms, map=Boaster(Chi2(), 2))
+        check_kernel(Chi2(), histograms, feature_map=Boaster(Chi2(), 2))
 
 
 @given(
@@ -252,7 +252,7 @@ def test_a_kernel_of_neither_sign():
         from_csr = feature_map.transform(sp.csr_array(X))
         assert isinstance(from_csr, np.ndarray)  # the features of 0 are not 0
         np.testing.assert_array_equal(from_csr, Z)
-    check_kernel(Bell(), map=AdditiveMap(Bell(), 8))
+    check_kernel(Bell(), feature_map=AdditiveMap(Bell(), 8))
 
 
 def test_few_distinct_values():

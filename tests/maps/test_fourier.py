@@ -41,7 +41,7 @@ def both(points, histograms):
     """A map of each family and rows for it."""
     return [
         (FourierMap(Gaussian(0.1), 64, random_state=0), points),
-        (FourierMap(EXPONENTIAL, 64, map=exact_map(), random_state=0), histograms),
+        (FourierMap(EXPONENTIAL, 64, feature_map=exact_map(), random_state=0), histograms),
     ]
 
 
@@ -52,14 +52,17 @@ def both(points, histograms):
 @pytest.mark.parametrize("family", ["gaussian", "exponential"])
 def test_the_mean_over_draws_is_the_kernel(kind, family, points, histograms):
     if family == "gaussian":
-        X, map_ = points[:12], FourierMap(Gaussian(0.2), 16, kind=kind)
+        X, feature_map_ = points[:12], FourierMap(Gaussian(0.2), 16, kind=kind)
     else:
-        X, map_ = histograms[:12], FourierMap(EXPONENTIAL, 16, kind=kind, map=exact_map())
+        X, feature_map_ = (
+            histograms[:12],
+            FourierMap(EXPONENTIAL, 16, kind=kind, feature_map=exact_map()),
+        )
     products = []
     for seed in range(200):
-        Z = map_.set_params(random_state=seed).fit_transform(X)
+        Z = feature_map_.set_params(random_state=seed).fit_transform(X)
         products.append(Z @ Z.T)
-    deviation = np.abs(np.mean(products, axis=0) - map_.kernel.gram(X))
+    deviation = np.abs(np.mean(products, axis=0) - feature_map_.kernel.gram(X))
     bias = 0.55 / 64 if kind == "structured" else 0
     assert np.all(deviation <= 4.5 * np.std(products, axis=0) / np.sqrt(200) + bias + 1e-12)
 
@@ -73,9 +76,9 @@ def test_few_inputs(kind, width):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_row_has_length_1(kind, points, histograms):
-    for map_, X in both(points, histograms):
+    for feature_map_, X in both(points, histograms):
         for dtype in (np.float32, np.float64):
-            Z = map_.set_params(kind=kind).fit_transform(X.astype(dtype))
+            Z = feature_map_.set_params(kind=kind).fit_transform(X.astype(dtype))
             lengths = np.square(Z.astype(np.float64)).sum(axis=1)
             np.testing.assert_allclose(lengths, 1, rtol=4 * np.finfo(dtype).eps)
 
@@ -106,28 +109,28 @@ def test_evenly_spread_frequencies_err_least_for_few_inputs():
 @pytest.mark.parametrize("kernel", [Chi2(), JensenShannon(), Hellinger()], ids=repr)
 @pytest.mark.parametrize("kind", KINDS)
 def test_through_the_additive_map(kernel, kind, histograms):
-    map_ = FourierMap(Exponential(kernel, "mean"), 4096, kind=kind, random_state=0)
-    assert map_.fit(histograms).error_.worst < 0.06
-    Z, sparse = map_.transform(histograms), map_.transform(sp.csr_array(histograms))
+    feature_map_ = FourierMap(Exponential(kernel, "mean"), 4096, kind=kind, random_state=0)
+    assert feature_map_.fit(histograms).error_.worst < 0.06
+    Z, sparse = feature_map_.transform(histograms), feature_map_.transform(sp.csr_array(histograms))
     np.testing.assert_allclose(sparse, Z, atol=1e-12)
-    assert isinstance(map_.map_, AdditiveMap)
+    assert isinstance(feature_map_.feature_map_, AdditiveMap)
 
 
 def test_a_better_map_of_the_additive_kernel_is_a_better_map(histograms):
     def error(components):
-        map_ = FourierMap(Exponential(Intersection()), 4096, random_state=0)
-        map_.set_params(map=AdditiveMap(Intersection(), components))
-        return map_.fit(histograms).error_.expected
+        feature_map_ = FourierMap(Exponential(Intersection()), 4096, random_state=0)
+        feature_map_.set_params(feature_map=AdditiveMap(Intersection(), components))
+        return feature_map_.fit(histograms).error_.expected
 
     assert error(15) < 0.7 * error(5)
 
 
 def test_error_is_that_of_the_products(points):
-    map_ = FourierMap(Gaussian(0.1), 64, random_state=0).fit(points)
-    E = np.abs(map_.kernel_.gram(points) - (Z := map_.transform(points)) @ Z.T)
-    assert map_.error_.worst == pytest.approx(E.max())
-    assert map_.error_.expected == pytest.approx(np.sqrt(np.mean(E**2)))
-    assert (map_.error_.kind, map_.error_.per) == ("measured", "row")
+    feature_map_ = FourierMap(Gaussian(0.1), 64, random_state=0).fit(points)
+    E = np.abs(feature_map_.kernel_.gram(points) - (Z := feature_map_.transform(points)) @ Z.T)
+    assert feature_map_.error_.worst == pytest.approx(E.max())
+    assert feature_map_.error_.expected == pytest.approx(np.sqrt(np.mean(E**2)))
+    assert (feature_map_.error_.kind, feature_map_.error_.per) == ("measured", "row")
 
 
 def test_error_is_measured_on_some_rows_only():
@@ -194,28 +197,30 @@ def test_orthogonal_directions_are_uniform():
 @pytest.mark.parametrize("width", [1, 6, 257])
 def test_structured_is_the_explicit_matrix(pairs, width):
     X = np.random.default_rng(0).standard_normal((9, width))
-    map_ = FourierMap(Gaussian(0.02), 2 * pairs, kind="structured", random_state=0).fit(X)
-    assert map_.frequencies_ is None
-    assert map_.rows_.shape == (pairs,)
-    W = structured_matrix(map_.signs_, map_.rows_, width, scale=0.2)
-    np.testing.assert_allclose(map_.transform(X), features(X @ W.T), atol=1e-12)
-    np.testing.assert_allclose(map_.transform(sp.csr_array(X)), features(X @ W.T), atol=1e-12)
-    single = map_.transform(X.astype(np.float32))
+    feature_map_ = FourierMap(Gaussian(0.02), 2 * pairs, kind="structured", random_state=0).fit(X)
+    assert feature_map_.frequencies_ is None
+    assert feature_map_.rows_.shape == (pairs,)
+    W = structured_matrix(feature_map_.signs_, feature_map_.rows_, width, scale=0.2)
+    np.testing.assert_allclose(feature_map_.transform(X), features(X @ W.T), atol=1e-12)
+    np.testing.assert_allclose(
+        feature_map_.transform(sp.csr_array(X)), features(X @ W.T), atol=1e-12
+    )
+    single = feature_map_.transform(X.astype(np.float32))
     np.testing.assert_allclose(single, features(X @ W.T), atol=1e-5)
 
 
 @pytest.mark.parametrize("kind", ["orthogonal", "gaussian", "qmc"])
 def test_dense_kinds_are_the_formula(kind, points, histograms):
-    for map_, X in both(points, histograms):
-        Z = map_.set_params(kind=kind).fit_transform(X)
-        mapped = X if map_.map_ is None else np.sqrt(X)
-        np.testing.assert_allclose(Z, features(mapped @ map_.frequencies_.T), atol=1e-12)
+    for feature_map_, X in both(points, histograms):
+        Z = feature_map_.set_params(kind=kind).fit_transform(X)
+        mapped = X if feature_map_.feature_map_ is None else np.sqrt(X)
+        np.testing.assert_allclose(Z, features(mapped @ feature_map_.frequencies_.T), atol=1e-12)
 
 
 def test_mapped_rows_get_their_exact_length(histograms):
     X = 7 * histograms
     exact, short = (
-        FourierMap(EXPONENTIAL, 64, map=m, random_state=0).fit_transform(X)
+        FourierMap(EXPONENTIAL, 64, feature_map=m, random_state=0).fit_transform(X)
         for m in (exact_map(), short_map())
     )
     np.testing.assert_allclose(short, exact, atol=1e-12)
@@ -230,20 +235,20 @@ def test_mapped_rows_get_their_exact_length(histograms):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_storage_and_blocks_do_not_matter(kind, dtype, points, histograms):
     tolerance = 64 * np.finfo(dtype).eps
-    for map_, X in both(points, histograms):
+    for feature_map_, X in both(points, histograms):
         X = np.tile(X, (30, 1)).astype(dtype)
-        map_.set_params(kind=kind).fit(X)
-        Z = map_.transform(X)
+        feature_map_.set_params(kind=kind).fit(X)
+        Z = feature_map_.transform(X)
         assert Z.dtype == dtype
-        chunks = np.vstack([map_.transform(chunk) for chunk in np.array_split(X, 7)])
+        chunks = np.vstack([feature_map_.transform(chunk) for chunk in np.array_split(X, 7)])
         np.testing.assert_allclose(chunks, Z, atol=tolerance)
         for other in (sp.csr_array(X), sp.csr_matrix(X), np.asfortranarray(X), X[:, ::-1][:, ::-1]):
-            np.testing.assert_allclose(map_.transform(other), Z, atol=tolerance)
+            np.testing.assert_allclose(feature_map_.transform(other), Z, atol=tolerance)
         for n_jobs in (1, 2):
-            threaded = map_.set_params(n_jobs=n_jobs).transform(X)
+            threaded = feature_map_.set_params(n_jobs=n_jobs).transform(X)
             np.testing.assert_allclose(threaded, Z, atol=tolerance)
         with joblib.parallel_config(n_jobs=2):
-            threaded = map_.set_params(n_jobs=None).transform(X)
+            threaded = feature_map_.set_params(n_jobs=None).transform(X)
         np.testing.assert_allclose(threaded, Z, atol=tolerance)
 
 
@@ -252,14 +257,14 @@ def test_storage_and_blocks_do_not_matter(kind, dtype, points, histograms):
 def test_sparse_rows(kind, density):
     rng = np.random.default_rng(0)
     X = sp.csr_array(rng.uniform(size=(700, 120)) * (rng.uniform(size=(700, 120)) < density))
-    for map_ in (
+    for feature_map_ in (
         FourierMap(Gaussian(0.1), 64, kind=kind, random_state=0),
-        FourierMap(EXPONENTIAL, 64, kind=kind, map=exact_map(), random_state=0),
+        FourierMap(EXPONENTIAL, 64, kind=kind, feature_map=exact_map(), random_state=0),
     ):
-        Z = map_.fit_transform(X)
+        Z = feature_map_.fit_transform(X)
         assert isinstance(Z, np.ndarray)
-        np.testing.assert_allclose(map_.transform(X.toarray()), Z, atol=1e-12)
-        np.testing.assert_allclose(clone(map_).fit_transform(X.toarray()), Z, atol=1e-12)
+        np.testing.assert_allclose(feature_map_.transform(X.toarray()), Z, atol=1e-12)
+        np.testing.assert_allclose(clone(feature_map_).fit_transform(X.toarray()), Z, atol=1e-12)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -269,9 +274,9 @@ def test_fitted_in_one_precision_used_in_the_other(kind, points):
     if kind != "structured":
         assert single.frequencies_.dtype == np.float32
     Z = double.transform(points)
-    for map_ in (double, single):
+    for feature_map_ in (double, single):
         for dtype in (np.float32, np.float64):
-            out = map_.transform(points.astype(dtype))
+            out = feature_map_.transform(points.astype(dtype))
             assert out.dtype == dtype
             np.testing.assert_allclose(out, Z, atol=2e-6)
 
@@ -281,36 +286,36 @@ def test_fitted_in_one_precision_used_in_the_other(kind, points):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_reproducible(kind, points, histograms):
-    for map_, X in both(points, histograms):
-        map_.set_params(kind=kind)
-        Z = map_.fit_transform(X)
-        np.testing.assert_array_equal(clone(map_).fit_transform(X), Z)
-        np.testing.assert_array_equal(pickle.loads(pickle.dumps(map_)).transform(X), Z)
-        other = clone(map_).set_params(random_state=1).fit_transform(X)
+    for feature_map_, X in both(points, histograms):
+        feature_map_.set_params(kind=kind)
+        Z = feature_map_.fit_transform(X)
+        np.testing.assert_array_equal(clone(feature_map_).fit_transform(X), Z)
+        np.testing.assert_array_equal(pickle.loads(pickle.dumps(feature_map_)).transform(X), Z)
+        other = clone(feature_map_).set_params(random_state=1).fit_transform(X)
         assert np.abs(other - Z).max() > 0.01
-        generator = clone(map_).set_params(random_state=np.random.RandomState(0))
+        generator = clone(feature_map_).set_params(random_state=np.random.RandomState(0))
         np.testing.assert_array_equal(generator.fit_transform(X), Z)
 
 
 def test_the_given_map_is_left_alone(histograms):
     given = exact_map()
-    map_ = FourierMap(EXPONENTIAL, 8, map=given).fit(histograms)
-    assert map_.map_ is not given
-    assert map_.kernel_ == EXPONENTIAL
+    feature_map_ = FourierMap(EXPONENTIAL, 8, feature_map=given).fit(histograms)
+    assert feature_map_.feature_map_ is not given
+    assert feature_map_.kernel_ == EXPONENTIAL
     assert not hasattr(given, "n_features_in_")
 
 
 def test_rules_become_numbers(points):
-    map_ = FourierMap(Gaussian("median"), 8, random_state=0).fit(points)
-    assert map_.kernel_ == Gaussian("median").resolve(points)
-    assert map_.map_ is None
+    feature_map_ = FourierMap(Gaussian("median"), 8, random_state=0).fit(points)
+    assert feature_map_.kernel_ == Gaussian("median").resolve(points)
+    assert feature_map_.feature_map_ is None
 
 
 def test_names(points):
-    map_ = FourierMap(Gaussian(), 4, random_state=0).fit(points)
-    assert list(map_.get_feature_names_out()) == [f"fouriermap{i}" for i in range(4)]
-    frame = map_.set_output(transform="pandas").transform(points)
-    assert list(frame.columns) == list(map_.get_feature_names_out())
+    feature_map_ = FourierMap(Gaussian(), 4, random_state=0).fit(points)
+    assert list(feature_map_.get_feature_names_out()) == [f"fouriermap{i}" for i in range(4)]
+    frame = feature_map_.set_output(transform="pandas").transform(points)
+    assert list(frame.columns) == list(feature_map_.get_feature_names_out())
 
 
 @pytest.mark.parametrize("kernel", [Laplace(), Linear(), Exponential(Linear()), 2.0 * Gaussian()])
@@ -325,7 +330,7 @@ def test_other_kernels_are_refused(kernel, points):
         ({"n_components": 0}, "n_components must be a whole number >= 1"),
         ({"n_components": 8.0}, "n_components must be a whole number >= 1"),
         ({"kind": "halton"}, "must be one of orthogonal, gaussian, qmc, structured, got 'halton'"),
-        ({"map": exact_map()}, "map is for Exponential"),
+        ({"feature_map": exact_map()}, "feature_map is for Exponential"),
     ],
 )
 def test_bad_parameters(parameters, message, points):
@@ -337,7 +342,7 @@ def test_bad_data(points):
     with pytest.raises(TypeError, match="must be a kernel"):
         FourierMap("rbf").fit(points)
     with pytest.raises(ValueError, match="needs values >= 0"):
-        FourierMap(EXPONENTIAL, map=exact_map()).fit(points)
+        FourierMap(EXPONENTIAL, feature_map=exact_map()).fit(points)
     wide = sp.csr_array((2, 21202))
     with pytest.raises(ValueError, match=r'at most 21201 .* got 21202; take kind="structured"'):
         FourierMap(Gaussian(), kind="qmc").fit(wide)

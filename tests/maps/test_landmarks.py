@@ -66,9 +66,9 @@ def test_farthest_sampling_stops_at_duplicates(distinct, dtype):
 
 
 def test_farthest_sampling_finds_small_clusters():
-    centres = np.array([[0.0, 0.0], [50.0, 0.0], [0.0, 50.0]])
+    centers = np.array([[0.0, 0.0], [50.0, 0.0], [0.0, 50.0]])
     of = np.repeat([0, 1, 2], [400, 400, 2])
-    X = centres[of] + np.random.default_rng(0).normal(size=(802, 2), scale=1e-4)
+    X = centers[of] + np.random.default_rng(0).normal(size=(802, 2), scale=1e-4)
     for seed in range(5):
         Z = choose(X, "kmeans++", 3, seed, Gaussian(0.1))
         assert sorted(of[rows_of(X, Z)]) == [0, 1, 2]

@@ -59,7 +59,7 @@ def test_scikit_learn(estimator, check):
         (Chi2(), 0.3, [0, 1], [0, 0.4615384615], 0.3 - 0.4615384615**2),
     ],
 )
-def test_two_neighbours(kernel, x, Z, expected, residual):
+def test_two_neighbors(kernel, x, Z, expected, residual):
     sparse = SparseProjectionMap(kernel, np.reshape(Z, (2, 1)), 2).fit([[x]])
     np.testing.assert_allclose(sparse.transform([[x]]).toarray()[0], expected, atol=1e-9)
     assert sparse.error_.worst == pytest.approx(residual, rel=1e-5)

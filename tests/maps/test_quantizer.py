@@ -1,4 +1,4 @@
-"""Product quantisation: words, codes, the error stated, and manners."""
+"""Product quantization: words, codes, the error stated, and manners."""
 
 import pickle
 
@@ -14,7 +14,7 @@ from sklearn.svm import LinearSVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from hilbin.kernels import Chi2, Exponential, Hellinger, Intersection
-from hilbin.maps import Codes, ProductQuantizer, quantizer
+from hilbin.maps import PQCodes, ProductQuantizer, quantizer
 
 
 def normal(n, d, seed=0, dtype=np.float32):
@@ -144,14 +144,14 @@ def test_sample_of_rows():
 def test_words_in_the_space_of_a_kernel(metric):
     X = np.random.default_rng(0).dirichlet(np.full(12, 0.5), 300)
     fitted = ProductQuantizer(2, n_words=120, metric=metric, random_state=0).fit(X)
-    features = fitted.map_.n_components_
+    features = fitted.feature_map_.n_components_
     assert fitted.codebooks_.shape == (6, 120, 2 * features)
     codes = fitted.transform(X)
     Z = codes.decode()
     assert codes.shape == Z.shape == (300, 12 * features)
     K = metric.gram(X)
     assert np.linalg.norm(Z @ Z.T - K) < 0.06 * np.linalg.norm(K)
-    mapped = fitted.map_.transform(X)
+    mapped = fitted.feature_map_.transform(X)
     nearest = distances(mapped, fitted.codebooks_).min(axis=2).sum(axis=1)
     np.testing.assert_allclose(np.square(mapped - Z).sum(axis=1), nearest, rtol=1e-3, atol=1e-6)
     assert not hasattr(fitted, "inverse_transform")
@@ -256,14 +256,14 @@ def test_bad_rows():
             act(np.full((30, 5), 1e200))
 
 
-def test_codes_of_another_quantiser():
+def test_codes_of_another_quantizer():
     X = normal(60, 8)
     one, two = (ProductQuantizer(4, n_words=6, random_state=s).fit(X) for s in (0, 1))
     codes = two.transform(X)
     for act in (one.decode, one.inverse_transform):
-        with pytest.raises(ValueError, match="codes from another quantiser"):
+        with pytest.raises(ValueError, match="codes from another quantizer"):
             act(codes)
-        with pytest.raises(TypeError, match="codes must be Codes"):
+        with pytest.raises(TypeError, match="codes must be PQCodes"):
             act(X)
 
 
@@ -272,7 +272,7 @@ def test_pickling_and_cloning():
     fitted = ProductQuantizer(4, n_words=6, metric=None, random_state=0).fit(X)
     again = pickle.loads(pickle.dumps(fitted))
     codes = again.transform(X)
-    assert isinstance(codes, Codes)
+    assert isinstance(codes, PQCodes)
     np.testing.assert_array_equal(fitted.decode(codes), fitted.decode(fitted.transform(X)))
     assert clone(fitted).fit(X).fingerprint_ == fitted.fingerprint_
 

@@ -1,4 +1,4 @@
-"""The two-neighbour map: its coordinates, its inner product, and its manners."""
+"""The two-neighbor map: its coordinates, its inner product, and its manners."""
 
 import pickle
 from dataclasses import dataclass
@@ -126,7 +126,7 @@ def test_more_nodes_are_more_accurate_and_no_denser(kernel, histograms):
 @pytest.mark.parametrize("kernel", KERNELS, ids=repr)
 @pytest.mark.parametrize("orthonormal", [False, True])
 def test_the_law_of_kernels_with_their_map(kernel, orthonormal):
-    check_kernel(kernel, map=SparseMap(kernel, 30, orthonormal=orthonormal))
+    check_kernel(kernel, feature_map=SparseMap(kernel, 30, orthonormal=orthonormal))
 
 
 @given(st.integers(0, 10_000), st.integers(2, 30), st.sampled_from([0.5, 1.0, 2.0]))

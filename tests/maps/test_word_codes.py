@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from sklearn.model_selection import train_test_split
 from sklearn.utils import resample
 
-from hilbin.maps import Codes, ProductQuantizer
+from hilbin.maps import PQCodes, ProductQuantizer
 
 
 def made(n=20, blocks=5, words=7, size=3, short=0, kind=np.uint8, seed=0):
@@ -20,7 +20,7 @@ def made(n=20, blocks=5, words=7, size=3, short=0, kind=np.uint8, seed=0):
         chunks[b // 32, :, b % 32] = rng.integers(0, words, n)
     book = rng.normal(size=(blocks, words, size)).astype(np.float32)
     book[-1, :, size - short :] = 0
-    return Codes(chunks, book, blocks * size - short)
+    return PQCodes(chunks, book, blocks * size - short)
 
 
 def decoded(codes):
@@ -106,9 +106,9 @@ def test_parts_appended_are_the_whole(cut):
 
 def test_append_refuses_what_does_not_belong():
     codes = made()
-    with pytest.raises(ValueError, match="codes from another quantiser"):
+    with pytest.raises(ValueError, match="codes from another quantizer"):
         codes.append(made(seed=1))
-    with pytest.raises(TypeError, match="others must be Codes"):
+    with pytest.raises(TypeError, match="others must be PQCodes"):
         codes.append(codes.decode())
 
 
@@ -125,17 +125,17 @@ def test_as_an_array():
 def test_scikit_learn_can_split_them():
     codes = made(30)
     train, test, y, _ = train_test_split(codes, np.arange(30), random_state=0)
-    assert isinstance(train, Codes)
+    assert isinstance(train, PQCodes)
     assert len(train) + len(test) == 30
     np.testing.assert_array_equal(train.decode(), codes.decode()[y])
-    assert isinstance(resample(codes, random_state=0), Codes)
+    assert isinstance(resample(codes, random_state=0), PQCodes)
 
 
 def test_saving_and_loading(tmp_path):
     codes = made(9, 40, short=2, kind=np.uint16)
     path = tmp_path / "rows.codes"
     codes[2:7].save(path)
-    again = Codes.load(path)
+    again = PQCodes.load(path)
     np.testing.assert_array_equal(again.chunks, codes.chunks[:, 2:7])
     np.testing.assert_array_equal(again.words, codes.words)
     assert again.n_features == codes.n_features
@@ -144,13 +144,13 @@ def test_saving_and_loading(tmp_path):
     assert [p.name for p in tmp_path.iterdir()] == ["rows.codes"]
 
 
-def test_a_saved_quantiser_knows_saved_codes(tmp_path):
+def test_a_saved_quantizer_knows_saved_codes(tmp_path):
     X = np.random.default_rng(0).normal(size=(40, 6))
     quantizer = ProductQuantizer(3, n_words=5, random_state=0).fit(X)
     quantizer.transform(X).save(tmp_path / "codes.npz")
     other = pickle.loads(pickle.dumps(quantizer))
     np.testing.assert_array_equal(
-        other.decode(Codes.load(tmp_path / "codes.npz")), quantizer.transform(X).decode()
+        other.decode(PQCodes.load(tmp_path / "codes.npz")), quantizer.transform(X).decode()
     )
 
 
@@ -164,21 +164,21 @@ def test_files_that_are_no_codes(tmp_path):
     path = tmp_path / "file.npz"
     path.write_bytes(b"no archive")
     with pytest.raises(ValueError, match=r"file\.npz is no file of codes"):
-        Codes.load(path)
+        PQCodes.load(path)
     path.write_bytes(_array_file())
     with pytest.raises(ValueError, match="is no file of codes"):
-        Codes.load(path)
+        PQCodes.load(path)
     np.savez(path, chunks=np.zeros(3))
     with pytest.raises(ValueError, match="is no file of codes"):
-        Codes.load(path)
+        PQCodes.load(path)
     with pytest.raises(FileNotFoundError):
-        Codes.load(tmp_path / "none")
+        PQCodes.load(tmp_path / "none")
     codes = made()
     codes.save(path)
     whole = path.read_bytes()
     path.write_bytes(whole[: len(whole) // 2])
     with pytest.raises(ValueError, match="is no file of codes"):
-        Codes.load(path)
+        PQCodes.load(path)
 
 
 @pytest.mark.parametrize(
@@ -199,14 +199,14 @@ def test_forged_files(tmp_path, part, value, message):
         parts = dict(file)
     np.savez(path, **(parts | {part: value}))
     with pytest.raises(ValueError, match=message):
-        Codes.load(path)
+        PQCodes.load(path)
 
 
 def test_a_pickle_in_a_file_is_refused(tmp_path):
     path = tmp_path / "file.npz"
     np.savez(path, format=np.array([object()]), allow_pickle=True)
     with pytest.raises(ValueError, match="is no file of codes"):
-        Codes.load(path)
+        PQCodes.load(path)
 
 
 def test_pickling():
@@ -230,10 +230,10 @@ def test_pickling():
 )
 def test_parts_that_do_not_fit(chunks, words, n_features, message):
     with pytest.raises(ValueError, match=message):
-        Codes(chunks, words, n_features)
+        PQCodes(chunks, words, n_features)
 
 
 def test_repr():
-    assert repr(made()) == "Codes(20 rows of 15 numbers: 5 blocks of 7 words, 0.6 kB)"
+    assert repr(made()) == "PQCodes(20 rows of 15 numbers: 5 blocks of 7 words, 0.6 kB)"
     big = made(40000, 1)
-    assert repr(big) == "Codes(40000 rows of 3 numbers: 1 blocks of 7 words, 1.3 MB)"
+    assert repr(big) == "PQCodes(40000 rows of 3 numbers: 1 blocks of 7 words, 1.3 MB)"

@@ -110,7 +110,7 @@ def test_a_pickle_inside_is_not_run(path, tmp_path):
         "subprocess.Popen",
         "hilbin.persist.load",
         "hilbin.estimators.os.system",
-        "hilbin.estimators.linear_gain",
+        "hilbin.estimators.compare_with_linear",
         "hilbin.estimators.importlib",
         "hilbin.kernels.NotPositiveDefiniteWarning",
         "sklearn.svm.os",

@@ -18,7 +18,9 @@ ROWS = ("Codebook", "HistogramNormalizer")  # take rows, not images
 SPECIAL = {
     "BagOfWords": lambda: hi.BagOfWords(n_words=7, random_state=0),
     "Codebook": lambda: hi.Codebook(4, random_state=0),
-    "Concat": lambda: hi.Concat([("a", hi.Centrist()), ("b", hi.LBP())], weights={"a": 2.0}),
+    "ImageFeatures": lambda: hi.ImageFeatures(
+        [("a", hi.Centrist()), ("b", hi.LBP())], weights={"a": 2.0}
+    ),
     "FisherVector": lambda: hi.FisherVector(n_components=3, n_dimensions=5, random_state=0),
     "RotationIntegrated": lambda: hi.RotationIntegrated(hi.HOG()),
     "SpatialPyramid": lambda: hi.SpatialPyramid(hi.BagOfWords(n_words=5, random_state=0), 2),
@@ -70,7 +72,7 @@ def test_fitted(name, tmp_path):
 def test_from_pixels_to_labels(tmp_path):
     labels = ["ape", "bee"] * 3
     words = hi.SpatialPyramid(hi.BagOfWords(n_words=5, random_state=0), levels=2)
-    model = make_pipeline(hi.Concat([("a", words), ("b", hi.Centrist())]), IntersectionSVC())
+    model = make_pipeline(hi.ImageFeatures([("a", words), ("b", hi.Centrist())]), IntersectionSVC())
     model.fit(PICTURES, labels)
     save(model, tmp_path / "model.hilbin", metadata={"classes": ["ape", "bee"]})
     loaded = load(tmp_path / "model.hilbin")

@@ -22,11 +22,11 @@ from sklearn.preprocessing import (
 from sklearn.svm import SVC, LinearSVC, LinearSVR
 
 from hilbin.estimators import (
-    FeatureRidge,
-    FeatureRidgeClassifier,
     HistogramBinner,
     IntersectionSVC,
     IntersectionSVR,
+    MapRidge,
+    MapRidgeClassifier,
     StreamPCA,
 )
 from hilbin.kernels import (
@@ -115,8 +115,8 @@ BLOCKS = [
         IntersectionSVC(strategy="sqrt", scope="all"),
         IntersectionSVC(strategy="quantile", n_bins=9),
         IntersectionSVC(multi_class="crammer_singer"),
-        FeatureRidgeClassifier(AdditiveMap(Chi2()), calibrate_rank=5),
-        FeatureRidgeClassifier(blocks=BLOCKS, n_components={"some": 3, "again": 5}),
+        MapRidgeClassifier(AdditiveMap(Chi2()), calibrate_rank=5),
+        MapRidgeClassifier(blocks=BLOCKS, n_components={"some": 3, "again": 5}),
         make_pipeline(AdditiveMap(Chi2()), LinearSVC()),
         make_pipeline(StandardScaler(), LogisticRegression()),
     ],
@@ -161,13 +161,13 @@ def test_counts(tmp_path):
     [
         IntersectionSVR(),
         IntersectionSVR(n_bins=None),
-        FeatureRidge(),
-        FeatureRidge(FourierMap(Exponential(Chi2(), gamma="median"), 31), n_components=9),
-        FeatureRidge(NystroemMap(Exponential(Chi2()), 20), alpha="auto"),
-        FeatureRidge(SparseMap(Intersection(), orthonormal=True), alpha=0.1, penalty="lasso"),
-        FeatureRidge(make_pipeline(Normalizer("l1"), AdditiveMap(Hellinger()))),
-        FeatureRidge(blocks=BLOCKS[:1]),
-        make_pipeline(MaxAbsScaler(), FeatureRidge(blocks=BLOCKS, penalty="group_lasso")),
+        MapRidge(),
+        MapRidge(FourierMap(Exponential(Chi2(), gamma="median"), 31), n_components=9),
+        MapRidge(NystroemMap(Exponential(Chi2()), 20), alpha="auto"),
+        MapRidge(SparseMap(Intersection(), orthonormal=True), alpha=0.1, penalty="lasso"),
+        MapRidge(make_pipeline(Normalizer("l1"), AdditiveMap(Hellinger()))),
+        MapRidge(blocks=BLOCKS[:1]),
+        make_pipeline(MaxAbsScaler(), MapRidge(blocks=BLOCKS, penalty="group_lasso")),
         Ridge(),
         LinearSVR(),
         make_pipeline(MaxAbsScaler(), SparseMap(Chi2()), Ridge()),
@@ -181,7 +181,7 @@ def test_regressors(model, rows, tmp_path):
 
 def test_several_targets(rows, tmp_path):
     train, test = rows
-    for model in (Ridge(), FeatureRidge(), FeatureRidge(blocks=BLOCKS)):
+    for model in (Ridge(), MapRidge(), MapRidge(blocks=BLOCKS)):
         for width in (1, 2):
             check_export(model.fit(train, train[:, :width]), test, tmp_path / "model.onnx")
 
@@ -189,7 +189,7 @@ def test_several_targets(rows, tmp_path):
 def test_a_frozen_map(rows, tmp_path):
     train, test = rows
     ready = FrozenEstimator(FourierMap(Gaussian(0.1), 16, random_state=0).fit(train))
-    model = FeatureRidgeClassifier(ready).fit(train, LABELS["three"])
+    model = MapRidgeClassifier(ready).fit(train, LABELS["three"])
     check_export(model, test, tmp_path / "model.onnx")
 
 
@@ -207,7 +207,9 @@ def test_a_frozen_map(rows, tmp_path):
         FourierMap(Gaussian(), 1),
         FourierMap(Exponential(Chi2(), gamma="median"), 63),
         FourierMap(Exponential(Intersection()), 64, kind="structured"),
-        FourierMap(Exponential(Intersection()), 8, map=SparseMap(Intersection(), orthonormal=True)),
+        FourierMap(
+            Exponential(Intersection()), 8, feature_map=SparseMap(Intersection(), orthonormal=True)
+        ),
         NystroemMap(Chi2(), 20),
         NystroemMap(Linear(), 5),
         NystroemMap(Polynomial(degree=2), 9),
@@ -231,7 +233,7 @@ def test_a_frozen_map(rows, tmp_path):
         PCA(3),
         PCA(3, whiten=True),
         StreamPCA(3),
-        StreamPCA(whiten=True, map=AdditiveMap(Chi2())),
+        StreamPCA(whiten=True, feature_map=AdditiveMap(Chi2())),
         TruncatedSVD(3),
         FeatureUnion(
             [("a", PCA(2)), ("b", AdditiveMap(Chi2())), ("c", "drop"), ("d", "passthrough")],
@@ -280,7 +282,7 @@ def test_models_fitted_in_single_precision(rows, tmp_path):
 
 @given(st.integers(0, 2**32 - 1), st.integers(1, 4), st.integers(2, 40))
 def test_cubics_find_their_cells(tmp_path_factory, seed, d, n):
-    """Powers of two and their neighbours, where a rounded logarithm may err."""
+    """Powers of two and their neighbors, where a rounded logarithm may err."""
     rng = np.random.default_rng(seed)
     X = 2.0 ** rng.integers(-9, 9, (n, d)) * rng.choice([1, 1 + 2**-52, 1 - 2**-53, 1.3], (n, d))
     step = AdditiveMap(Intersection(), 2, method="nystroem", domain=(2.0**-9, 2.0**9)).fit(X)
@@ -302,14 +304,17 @@ def test_the_same_model_gives_the_same_bytes(rows, tmp_path):
         (SparseProjectionMap(Chi2(), 5), "model is a SparseProjectionMap"),
         (NystroemMap(Laplace(), 5), r"model\.kernel_ is a Laplace"),
         (
-            FeatureRidgeClassifier(SparseProjectionMap(Chi2(), 5, orthonormal=True)),
+            MapRidgeClassifier(SparseProjectionMap(Chi2(), 5, orthonormal=True)),
             r"model\.map is a SparseProjectionMap",
         ),
         (
-            FeatureRidge(blocks=[("a", [0, 1], NystroemMap(Laplace(), 5))]),
+            MapRidge(blocks=[("a", [0, 1], NystroemMap(Laplace(), 5))]),
             r"model\.blocks\['a'\]\.kernel_ is a Laplace",
         ),
-        (StreamPCA(2, map=FunctionTransformer(np.sqrt)), r"model\.map is a FunctionTransformer"),
+        (
+            StreamPCA(2, feature_map=FunctionTransformer(np.sqrt)),
+            r"model\.map is a FunctionTransformer",
+        ),
         (NystroemMap(Exponential(GCS(1.0)), 5), r"model\.kernel_\.kernel is a GCS"),
         (
             make_pipeline(FunctionTransformer(np.sqrt), LinearSVC()),

@@ -36,10 +36,10 @@ from sklearn.preprocessing import (
 from sklearn.svm import SVC, SVR, LinearSVC, LinearSVR
 
 from hilbin.estimators import (
-    FeatureRidgeClassifier,
     HistogramBinner,
     IntersectionSVC,
     IntersectionSVR,
+    MapRidgeClassifier,
 )
 from hilbin.kernels import (
     Chi2,
@@ -76,13 +76,15 @@ VARIANTS = [
     AdditiveMap(Chi2(), parameters=np.array([0.1, 0.5])),
     FourierMap(Exponential(Chi2(), gamma="median"), 64, random_state=0),
     FourierMap(Gaussian(), 31, kind="structured", random_state=0),
-    FourierMap(Exponential(Intersection()), 16, map=SparseMap(Intersection(), orthonormal=True)),
+    FourierMap(
+        Exponential(Intersection()), 16, feature_map=SparseMap(Intersection(), orthonormal=True)
+    ),
     NystroemMap(Exponential(Chi2(), gamma=Quantile(0.3)), 20, random_state=0),
     NystroemMap(Laplace(), landmarks=sp.csr_array(np.eye(33)[:9])),
     SparseMap(Chi2(), orthonormal=True),
     SparseMap(Intersection(), spacing=[0.01, 0.1, 0.5]),
     SparseProjectionMap(Chi2(), 20, selection="pursuit", orthonormal=True, random_state=0),
-    FeatureRidgeClassifier(FrozenEstimator(AdditiveMap(Chi2()).fit(np.eye(33)))),
+    MapRidgeClassifier(FrozenEstimator(AdditiveMap(Chi2()).fit(np.eye(33)))),
 ]
 
 

@@ -85,7 +85,7 @@ def test_lines_are_the_functions(binary, rows):
             assert line.get_xdata()[-1] > function.values[-1]
 
 
-def test_trends_are_colours(binary):
+def test_trends_are_colors(binary):
     axes = shapes(binary, ["x0", "x1", "x2", "x3"])
     colors = [functions_of(ax)[0].get_color() for ax in axes]
     trends = [binary.shape_functions_[j].trend for j in range(4)]
@@ -237,7 +237,7 @@ def test_bars_are_contributions_and_sum_to_the_score(rows, n_bins):
     assert ax.get_title() == f"score of 1: {score:+.3g}"
 
 
-def test_colours_say_the_sign(binary, rows):
+def test_colors_say_the_sign(binary, rows):
     ax = explanation(binary, rows[0][0])
     for bar in ax.patches[2:]:
         assert to_hex(bar.get_facecolor()) == (UP if bar.get_width() > 0 else DOWN)

@@ -1,4 +1,4 @@
-"""Evidence with drawn pictures: stripes whose direction and colour tell the class."""
+"""Evidence with drawn pictures: stripes whose direction and color tell the class."""
 
 import json
 import re

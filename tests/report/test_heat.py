@@ -19,7 +19,7 @@ def test_zero_is_neutral():
 
 
 @given(st.floats(0.01, 1e6))
-def test_sign_is_colour_and_the_scale_is_symmetric(size):
+def test_sign_is_color_and_the_scale_is_symmetric(size):
     heat = np.zeros((8, 10))
     heat[:, 0], heat[:, 1] = size, -size
     image = overlay(GREY, heat).astype(int)

@@ -371,7 +371,7 @@ def test_limits_and_interrupts(rows, signs):
         told.append((n_iter, gap))
         return n_iter < 3
 
-    assert bundle(risk, 7, 1.0, progress=three).n_iter == 3
+    assert bundle(risk, 7, 1.0, callback=three).n_iter == 3
     assert [n for n, _ in told] == [1, 2, 3]
     np.testing.assert_allclose(
         told[-1][1],
@@ -388,7 +388,7 @@ def test_limits_and_interrupts(rows, signs):
 
     broken = Risk(Interrupted(rows), Hinge(), signs)
     last = []
-    found = bundle(broken, 7, 1.0, progress=lambda n, gap: last.append(n) or True)
+    found = bundle(broken, 7, 1.0, callback=lambda n, gap: last.append(n) or True)
     assert last[-1] == -1
     assert not found.converged
     np.testing.assert_allclose(found.coef, short.coef)

@@ -258,11 +258,11 @@ def solve(rows, signs, labels, several, **course):
 def test_stopping_between_sweeps(signs, labels, rows, several):
     seen = []
 
-    def proceed(sweeps, spread):
+    def callback(sweeps, spread):
         seen.append((sweeps, spread))
         return sweeps < 3
 
-    found = solve(rows, signs, labels, several, proceed=proceed)
+    found = solve(rows, signs, labels, several, callback=callback)
     assert (found.n_iter, found.converged) == (3, False)
     assert [sweeps for sweeps, _ in seen] == [1, 2, 3]
     assert all(spread > 1e-6 for _, spread in seen)
@@ -291,7 +291,7 @@ class Interrupted(TableRows):
 @pytest.mark.parametrize("several", [False, True], ids=["one", "all_classes"])
 def test_interrupted_in_a_sweep(signs, labels, rows, several):
     given, asked = (Interrupted(rows.codes), signs, labels, several), []
-    found = solve(*given, proceed=lambda sweeps, spread: not asked.append(sweeps))
+    found = solve(*given, callback=lambda sweeps, spread: not asked.append(sweeps))
     assert (found.n_iter, found.converged) == (2, False)
     assert asked == [1, 2, -1]
     assert np.isfinite(found.coef).all()

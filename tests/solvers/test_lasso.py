@@ -81,7 +81,7 @@ def test_group_lasso_is_optimal(alpha, seed):
             assert np.linalg.norm(q[g]) <= limit * (1 + 1e-6)
 
 
-def test_group_lasso_beats_a_general_optimiser():
+def test_group_lasso_beats_a_general_optimizer():
     Z, T = data(width=12)
     found = group_lasso(Moments.of(Z, T), 0.1, GROUPS, tol=1e-10)
     general = minimize(

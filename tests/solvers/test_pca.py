@@ -37,7 +37,7 @@ def test_share_of_the_variance(rows, share):
 
 
 def test_from_zero(rows):
-    found = pca(Moments.of(rows), 2, centre=False)
+    found = pca(Moments.of(rows), 2, center=False)
     theirs = TruncatedSVD(2, algorithm="arpack", random_state=0).fit(rows)
     np.testing.assert_allclose(
         np.abs(np.vecdot(found.components, theirs.components_)), 1, rtol=1e-10

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hilbin.solvers._simplex import maximise_on_simplex
+from hilbin.solvers._simplex import maximize_on_simplex
 
 
 def value(H, b, alpha):
@@ -44,7 +44,7 @@ def problem(size, rank, seed, scale=1.0):
 def test_equals_pairwise_exchanges(size, rank, seed, scale):
     H, b = problem(size, rank, seed, scale)
     tol = 1e-9 * max(1, H.max())
-    found = maximise_on_simplex(H, b, np.eye(size)[0], tol)
+    found = maximize_on_simplex(H, b, np.eye(size)[0], tol)
     assert (found >= 0).all()
     assert found.sum() == pytest.approx(1, abs=1e-14)
     assert left(H, b, found) <= tol * (1 + 1e-6)
@@ -60,7 +60,7 @@ def test_a_warm_start_never_falls(seed):
     start = rng.dirichlet(np.ones(10)) * (rng.random(10) < 0.5)
     start = start / start.sum() if start.any() else np.eye(10)[3]
     for tol in (1e3, 1e-2, 1e-10):
-        found = maximise_on_simplex(H, b, start, tol)
+        found = maximize_on_simplex(H, b, start, tol)
         assert value(H, b, found) >= value(H, b, start)
     assert left(H, b, found) <= 1e-9
 
@@ -68,15 +68,15 @@ def test_a_warm_start_never_falls(seed):
 def test_the_start_is_left_alone():
     H, b = problem(5, 5, 0)
     start = np.eye(5)[0]
-    maximise_on_simplex(H, b, start, 1e-9)
+    maximize_on_simplex(H, b, start, 1e-9)
     np.testing.assert_array_equal(start, np.eye(5)[0])
 
 
 def test_planes_that_are_all_the_same():
-    found = maximise_on_simplex(np.full((4, 4), 2.0), np.full(4, 3.0), np.eye(4)[1], 0.0)
+    found = maximize_on_simplex(np.full((4, 4), 2.0), np.full(4, 3.0), np.eye(4)[1], 0.0)
     assert value(np.full((4, 4), 2.0), np.full(4, 3.0), found) == pytest.approx(2)
 
 
 def test_no_curvature_takes_the_best_corner():
-    found = maximise_on_simplex(np.zeros((3, 3)), np.array([1.0, 5.0, 2.0]), np.eye(3)[0], 0.0)
+    found = maximize_on_simplex(np.zeros((3, 3)), np.array([1.0, 5.0, 2.0]), np.eye(3)[0], 0.0)
     np.testing.assert_allclose(found, [0, 1, 0])

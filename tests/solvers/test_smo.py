@@ -1,4 +1,4 @@
-"""Sequential minimal optimisation: the optimum of LIBSVM and of an oracle, and a certificate."""
+"""Sequential minimal optimization: the optimum of LIBSVM and of an oracle, and a certificate."""
 
 import numpy as np
 import oracles
@@ -204,7 +204,7 @@ def test_stops_when_told(gram, y):
         high,
         tol=1e-9,
         max_iter=3,
-        proceed=lambda *a: told.append(a) or True,
+        callback=lambda *a: told.append(a) or True,
     )
     assert not result.converged
     assert result.n_iter == 3
@@ -216,13 +216,13 @@ def test_interrupt_keeps_what_was_learnt(gram, y):
     low, high = bounds(y, C)
     told = []
 
-    def proceed(steps, _):
+    def callback(steps, _):
         told.append(steps)
         if steps > 0:
             raise KeyboardInterrupt
         return False
 
-    result = smo(GramRows(gram), y, low, high, tol=1e-9, max_iter=20, proceed=proceed)
+    result = smo(GramRows(gram), y, low, high, tol=1e-9, max_iter=20, callback=callback)
     assert told[-1] == -1
     assert not result.converged
     assert np.count_nonzero(result.coef) > 0
@@ -299,7 +299,7 @@ def assert_certified(result, optimum):
 
 @pytest.mark.parametrize("kind", ["sparse", "lazy", "part"])
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
-def test_descent_with_a_penalised_bias(gram, y, kind, loss):
+def test_descent_with_a_penalized_bias(gram, y, kind, loss):
     problem = classification(y, np.full(N, C), loss)
     expected = icd(GramRows(gram), problem, bias=0.5, tol=1e-8, max_iter=20_000)
     tol = 1e-3 if kind == "lazy" else 1e-8

@@ -7,7 +7,7 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hilbin.solvers import Codes, TableRows, _codes, _layout, drop_unused, rank_values
+from hilbin.solvers import Levels, TableRows, _codes, _layout, drop_unused, rank_values
 from hilbin.solvers._icd import CURVATURE, HIGH, LOW, SIGN, start_random
 from hilbin.solvers._layout import CAPACITY, DEEP4, HINGE, lay_out
 
@@ -32,7 +32,7 @@ def random_codes(sizes, step=None, dtype=None, *, n=25, share=0.6, csr=False, se
         for m in sizes
     ]
     rows = rows.astype(dtype or np.min_scalar_type(max(sizes) - 1))
-    return Codes(sp.csr_array(rows) if csr else rows, offsets, np.concatenate(levels), step)
+    return Levels(sp.csr_array(rows) if csr else rows, offsets, np.concatenate(levels), step)
 
 
 def values_of(codes):
@@ -102,7 +102,7 @@ def test_layout_by_the_data(step, dense):
 
 def test_small_ranks_get_hinge_tables():
     codes = random_codes([250] * 6, n=60)
-    codes = Codes(np.minimum(codes.rows, 5), codes.offsets, codes.levels)
+    codes = Levels(np.minimum(codes.rows, 5), codes.offsets, codes.levels)
     layout = lay_out(codes, dense=False)
     assert layout.groups[:, 0].tolist() == [HINGE]
     coef = np.random.default_rng(1).normal(size=codes.shape[0])
@@ -141,7 +141,7 @@ def test_any_rows(sizes, seed, csr, dense, step, share):
 @pytest.mark.parametrize("code_type", CODE_TYPES)
 def test_norms_of_long_rows(code_type):
     d, top = 70_000, np.iinfo(code_type).max
-    codes = Codes(np.full((1, d), top, code_type), np.arange(d + 1), np.zeros(d), step=0.5)
+    codes = Levels(np.full((1, d), top, code_type), np.arange(d + 1), np.zeros(d), step=0.5)
     assert codes.norms[0] == 0.5 * d * int(top)
 
 

@@ -15,7 +15,7 @@ from hilbin.stats import (
     Moments,
     RowSample,
     Statistic,
-    Together,
+    StatisticTuple,
     TopScores,
     Totals,
 )
@@ -53,9 +53,11 @@ def totals_of(X, labels, weight, begin):
 
 
 def together_of(X, labels, weight, begin):
-    return Together(
+    return StatisticTuple(
         moments_of(X, labels, weight, begin),
-        Together(class_sums_of(X, labels, weight, begin), sample_of(X, labels, weight, begin)),
+        StatisticTuple(
+            class_sums_of(X, labels, weight, begin), sample_of(X, labels, weight, begin)
+        ),
     )
 
 
@@ -188,15 +190,15 @@ def test_class_scatters_make_up_the_scatter_within():
 def test_cluster_sums_are_a_step_of_k_means():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(100, 3)) + 1e6
-    centres = CENTRES + 1e6
-    sums = ClusterSums.of(X, centres)
-    distances = np.square(X[:, None] - centres).sum(axis=2)
+    centers = CENTRES + 1e6
+    sums = ClusterSums.of(X, centers)
+    distances = np.square(X[:, None] - centers).sum(axis=2)
     nearest = distances.argmin(axis=1)
     np.testing.assert_array_equal(sums.n, np.bincount(nearest, minlength=3))
     np.testing.assert_allclose(sums.inertia, distances.min(axis=1).sum(), rtol=1e-9)
     for k in range(3):
         np.testing.assert_allclose(sums.mean[k], X[nearest == k].mean(axis=0), rtol=1e-14)
-    alone = ClusterSums.of(X, np.vstack([centres, np.full(3, 9e9)]))
+    alone = ClusterSums.of(X, np.vstack([centers, np.full(3, 9e9)]))
     assert alone.n[3] == 0
     np.testing.assert_array_equal(alone.mean[3], 9e9)
 
@@ -236,12 +238,12 @@ def test_rank_beyond_the_rows():
             lambda: ClassSums.of([1], np.eye(1)) + ClassSums.of([1], np.eye(1), scatter=True),
             "without scatter",
         ),
-        (lambda: ClusterSums.of(np.eye(2), np.eye(3)), "centres"),
+        (lambda: ClusterSums.of(np.eye(2), np.eye(3)), "centers"),
         (lambda: RowSample.of(np.eye(2), 1) + RowSample.of(np.eye(2), 2), "1 and 2 rows"),
         (lambda: RowSample.of(np.eye(2), 1) + RowSample.of(np.eye(3), 1), "2 and 3 columns"),
         (lambda: RowSample.of(np.eye(2), 1, weight=[1, -1]), "is -1.0 at row 1"),
         (lambda: Totals(a=1) + Totals(b=1), "arrays"),
-        (lambda: Together(Totals(a=1)) + Together(), "1 and 0 statistics"),
+        (lambda: StatisticTuple(Totals(a=1)) + StatisticTuple(), "1 and 0 statistics"),
     ],
 )
 def test_what_cannot_be_added_or_made(make, message):

@@ -7,7 +7,7 @@ import time
 import numpy as np
 import pytest
 
-from hilbin.stream import BlockError, CheckpointError, as_chunks, fold
+from hilbin.stream import CheckpointError, ChunkError, as_chunks, fold
 
 da = pytest.importorskip("dask.array")
 dd = pytest.importorskip("dask.dataframe")
@@ -92,7 +92,7 @@ def test_collections(data, client, kind, where):
         chunks,
         make_of(),
         client=client if where == "cluster" else None,
-        progress=lambda *rows: done.append(rows),
+        callback=lambda *rows: done.append(rows),
     )
     assert_near(total, oracle(*data))
     assert done[-1] == (N, N)
@@ -133,14 +133,14 @@ def test_faults_are_named_and_work_is_kept(data, shards, client, tmp_path_factor
     bad[3, 1] = np.nan
     np.save(shards / "X_6.npy", bad)
     options = {"client": client, "checkpoint": where, "key": {}}
-    with pytest.raises(BlockError, match=r"X_6\.npy, rows 0 to 9: feature 1 of row 3 is nan"):
+    with pytest.raises(ChunkError, match=r"X_6\.npy, rows 0 to 9: feature 1 of row 3 is nan"):
         fold(as_chunks(shards, rows=10), make_of(), **options)
     np.save(shards / "X_6.npy", X)
     with pytest.raises(CheckpointError, match="rows per block"):
         fold(as_chunks(shards, rows=20), make_of(), **options)
     done = []
     total = fold(
-        as_chunks(shards, rows=10), make_of(), **options, progress=lambda *r: done.append(r)
+        as_chunks(shards, rows=10), make_of(), **options, callback=lambda *r: done.append(r)
     )
     assert done[0][0] > 0
     assert_near(total, oracle(data[0]))
@@ -151,7 +151,7 @@ def test_faults_of_collections(data, client):
     bad = X.copy()
     bad[150, 2] = np.inf
     for where in (client, None):
-        with pytest.raises(BlockError, match="Dask block 1, rows 0 to 99: feature 2 of row 50"):
+        with pytest.raises(ChunkError, match="Dask block 1, rows 0 to 99: feature 2 of row 50"):
             fold(as_chunks(da.from_array(bad, chunks=(100, -1))), make_of(), client=where)
     blocks = da.from_array(X, chunks=(100, -1))
     for labels in (y[1:], da.from_array(y[1:])):
@@ -168,10 +168,10 @@ def test_collections_resume(data, tmp_path):
         raise RuntimeError("enough")
 
     with pytest.raises(RuntimeError, match="enough"):
-        fold(chunks, make_of(), checkpoint=tmp_path, progress=stop)
+        fold(chunks, make_of(), checkpoint=tmp_path, callback=stop)
     again = as_chunks(da.from_array(data[0], chunks=(10, -1)))
     done = []
-    total = fold(again, make_of(), checkpoint=tmp_path, progress=lambda *rows: done.append(rows))
+    total = fold(again, make_of(), checkpoint=tmp_path, callback=lambda *rows: done.append(rows))
     assert_near(total, oracle(data[0]))
     assert 0 < done[0][0] < N
     other = as_chunks(da.from_array(data[0] + 1, chunks=(10, -1)))
@@ -187,7 +187,7 @@ def test_a_worker_dies_in_the_middle(data, shards, client):
             os.kill(pids[0], signal.SIGKILL)
             killed.append(rows)
 
-    total = fold(as_chunks(shards, rows=10), make_of(0.02), client=client, progress=kill_one)
+    total = fold(as_chunks(shards, rows=10), make_of(0.02), client=client, callback=kill_one)
     assert 0 < killed[0] < N
     assert_near(total, oracle(data[0]))
     deadline = time.monotonic() + 20

@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 from hilbin import files
-from hilbin.stream import BlockError, as_chunks, fold
+from hilbin.stream import ChunkError, as_chunks, fold
 
 
 def gram(chunk):
@@ -34,13 +34,13 @@ def truncate(path, n_bytes):
 
 def test_a_truncated_shard_is_found_before_any_work(shards):
     truncate(shards / "X_3.npy", 33)
-    with pytest.raises(BlockError, match=r"X_3\.npy: is truncated: 33 of 768 bytes are missing"):
+    with pytest.raises(ChunkError, match=r"X_3\.npy: is truncated: 33 of 768 bytes are missing"):
         as_chunks(shards)
 
 
 def test_a_header_cut_off(shards):
     (shards / "X_2.npy").write_bytes(b"\x93NUMPY")
-    with pytest.raises(BlockError, match=r"X_2\.npy: is no array of NumPy"):
+    with pytest.raises(ChunkError, match=r"X_2\.npy: is no array of NumPy"):
         as_chunks(shards)
 
 
@@ -50,12 +50,12 @@ def test_work_before_a_shard_that_shrinks_is_kept_until_it_is_mended(shards, tmp
     chunks = as_chunks(shards, rows=20)
     truncate(shards / "X_3.npy", 33)
     where = tmp_path / "checkpoint"
-    with pytest.raises(BlockError, match=r"X_3\.npy, rows 0 to 19: cannot be read.*33 bytes"):
+    with pytest.raises(ChunkError, match=r"X_3\.npy, rows 0 to 19: cannot be read.*33 bytes"):
         fold(chunks, gram, checkpoint=where)
     (shards / "X_3.npy").write_bytes(good)
     done = []
     total = fold(
-        as_chunks(shards, rows=20), gram, checkpoint=where, progress=lambda *r: done.append(r)
+        as_chunks(shards, rows=20), gram, checkpoint=where, callback=lambda *r: done.append(r)
     )
     np.testing.assert_array_equal(total, wanted)
     assert done[0] == (60, 100)
@@ -71,7 +71,7 @@ def test_a_value_that_is_not_finite(shards, tmp_path, value, n_jobs):
     np.save(shards / "X_4.npy", bad)
     where = tmp_path / "checkpoint"
     message = rf"X_4\.npy, rows 10 to 19: feature 2 of row 13 is {value}"
-    with pytest.raises(BlockError, match=message):
+    with pytest.raises(ChunkError, match=message):
         fold(as_chunks(shards, rows=10), gram, checkpoint=where, n_jobs=n_jobs)
     assert (where / "sum.npz").exists()
     (shards / "X_4.npy").unlink()
@@ -91,10 +91,10 @@ def test_sparse_values_and_targets_that_are_not_finite():
     y = np.zeros(30)
     place = int(X.indptr[17])
     X.data[place] = np.nan
-    with pytest.raises(BlockError, match=f"rows 10 to 19: feature {X.indices[place]} of row 17"):
+    with pytest.raises(ChunkError, match=f"rows 10 to 19: feature {X.indices[place]} of row 17"):
         list(as_chunks(X, rows=10))
     y[21] = np.nan
-    with pytest.raises(BlockError, match="y, rows 20 to 29: value of row 21 is nan"):
+    with pytest.raises(ChunkError, match="y, rows 20 to 29: value of row 21 is nan"):
         list(as_chunks(np.ones((30, 2)), y, rows=10))
 
 
@@ -114,7 +114,7 @@ def test_sparse_values_and_targets_that_are_not_finite():
 )
 def test_a_shard_unlike_the_others(shards, other, message):
     np.save(shards / "X_4.npy", other, allow_pickle=True)
-    with pytest.raises(BlockError, match=message):
+    with pytest.raises(ChunkError, match=message):
         as_chunks(shards)
 
 
@@ -127,10 +127,10 @@ def test_single_among_double_precision_is_taken(shards):
 def test_targets_that_do_not_fit_their_shard(shards):
     for i in range(5):
         np.save(shards / f"y_{i}.npy", np.zeros(20 - (i == 2)))
-    with pytest.raises(BlockError, match=r"y_2\.npy: has 19 rows, while .*X_2\.npy has 20"):
+    with pytest.raises(ChunkError, match=r"y_2\.npy: has 19 rows, while .*X_2\.npy has 20"):
         as_chunks(shards)
     (shards / "y_2.npy").unlink()
-    with pytest.raises(BlockError, match="5 files of rows and 4 of targets"):
+    with pytest.raises(ChunkError, match="5 files of rows and 4 of targets"):
         as_chunks(shards)
 
 
@@ -142,13 +142,13 @@ def test_damaged_npz(tmp_path, save):
     if save is np.savez_compressed:
         middle = len(whole) // 2
         path.write_bytes(whole[:middle] + bytes(99) + whole[middle + 99 :])
-        with pytest.raises(BlockError, match=r"a\.npz\[X\], rows 0 to 4999: cannot be read"):
+        with pytest.raises(ChunkError, match=r"a\.npz\[X\], rows 0 to 4999: cannot be read"):
             list(as_chunks(path))
     path.write_bytes(whole[:-40])
-    with pytest.raises(BlockError, match=r"a\.npz: is no whole \.npz file"):
+    with pytest.raises(ChunkError, match=r"a\.npz: is no whole \.npz file"):
         as_chunks(path)
     save(path, Z=np.zeros((3, 3)), W=np.zeros(3))
-    with pytest.raises(BlockError, match=r"has no array X; it has Z, W"):
+    with pytest.raises(ChunkError, match=r"has no array X; it has Z, W"):
         as_chunks(path)
 
 
@@ -161,40 +161,40 @@ def test_damaged_parquet(tmp_path):
 
     write("0.parquet", a=[1.0, 2.0], b=[1.0, 2.0])
     write("1.parquet", a=[1.0, 2.0])
-    with pytest.raises(BlockError, match=r"1\.parquet: has no column b"):
+    with pytest.raises(ChunkError, match=r"1\.parquet: has no column b"):
         as_chunks(tmp_path)
     write("1.parquet", a=[1.0, 2.0], b=[1.0, 2.0], c=[1.0, 2.0])
-    with pytest.raises(BlockError, match=r"1\.parquet: has a column c"):
+    with pytest.raises(ChunkError, match=r"1\.parquet: has a column c"):
         as_chunks(tmp_path)
     write("1.parquet", a=[1, 2], b=[1.0, 2.0])
-    with pytest.raises(BlockError, match=r"1\.parquet: column a has values of type int64"):
+    with pytest.raises(ChunkError, match=r"1\.parquet: column a has values of type int64"):
         as_chunks(tmp_path)
     write("1.parquet", a=[1.0, None], b=[1.0, 2.0])
-    with pytest.raises(BlockError, match=r"1\.parquet: column a of row 1 has no value"):
+    with pytest.raises(ChunkError, match=r"1\.parquet: column a of row 1 has no value"):
         list(as_chunks(tmp_path))
     truncate(tmp_path / "1.parquet", 5)
-    with pytest.raises(BlockError, match=r"1\.parquet.*is no "):
+    with pytest.raises(ChunkError, match=r"1\.parquet.*is no "):
         as_chunks(tmp_path)
     write("1.parquet", a=["x", "y"], b=[1.0, 2.0])
-    with pytest.raises(BlockError, match=r"column a holds .*string, not numbers: name the target"):
+    with pytest.raises(ChunkError, match=r"column a holds .*string, not numbers: name the target"):
         as_chunks(tmp_path / "1.parquet")
-    with pytest.raises(BlockError, match="has no column 'z'; it has a, b"):
+    with pytest.raises(ChunkError, match="has no column 'z'; it has a, b"):
         as_chunks(tmp_path / "1.parquet", target="z")
 
 
 def test_damaged_svmlight(tmp_path):
     path = tmp_path / "a.svm"
     path.write_text("1 1:2\n" * 25 + "1 2:two\n")
-    with pytest.raises(BlockError, match=r"a\.svm, rows 20 to 25: cannot be read"):
+    with pytest.raises(ChunkError, match=r"a\.svm, rows 20 to 25: cannot be read"):
         list(as_chunks(path, rows=20))
     path.write_text("1 1:2\n" * 25 + "1 2:nan\n")
-    with pytest.raises(BlockError, match=r"a\.svm, rows 20 to 25: feature 1 of row 25 is nan"):
+    with pytest.raises(ChunkError, match=r"a\.svm, rows 20 to 25: feature 1 of row 25 is nan"):
         list(as_chunks(path, rows=20))
-    with pytest.raises(BlockError, match=r"a\.svm: has 2 features, but n_features is 1"):
+    with pytest.raises(ChunkError, match=r"a\.svm: has 2 features, but n_features is 1"):
         as_chunks(path, n_features=1)
     chunks = as_chunks(path, rows=20)
     truncate(path, 20)
-    with pytest.raises(BlockError, match=r"a\.svm, rows 0 to 19: .* 20 bytes too early"):
+    with pytest.raises(ChunkError, match=r"a\.svm, rows 0 to 19: .* 20 bytes too early"):
         list(chunks)
 
 
@@ -205,7 +205,7 @@ def test_blocks_of_an_iterable_are_numbered():
         (np.array([[0, np.nan, 0.0]]), "block 1, rows 0 to 0: feature 1 of row 0 is nan"),
         ((np.ones((2, 3)), None, [1, -1.0]), "block 1: the weight of its row 1 is -1.0"),
     ):
-        with pytest.raises(BlockError, match=message):
+        with pytest.raises(ChunkError, match=message):
             fold([np.ones((2, 3)), bad], gram)
 
 
@@ -230,7 +230,7 @@ def test_a_full_disk_leaves_the_earlier_checkpoint(shards, tmp_path, monkeypatch
     monkeypatch.undo()
     done = []
     total = fold(
-        as_chunks(shards, rows=10), gram, checkpoint=where, progress=lambda *r: done.append(r)
+        as_chunks(shards, rows=10), gram, checkpoint=where, callback=lambda *r: done.append(r)
     )
     np.testing.assert_array_equal(total, wanted)
     assert done[0] == (30, 100)

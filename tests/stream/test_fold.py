@@ -80,10 +80,10 @@ def test_numbers_arrays_and_objects():
 
 def test_progress():
     done = []
-    fold(as_chunks(np.ones((5, 1)), rows=2), Sums.of, progress=lambda *rows: done.append(rows))
+    fold(as_chunks(np.ones((5, 1)), rows=2), Sums.of, callback=lambda *rows: done.append(rows))
     assert done == [(2, 5), (4, 5), (5, 5)]
     done.clear()
-    fold([np.ones((2, 1)), np.ones((3, 1))], Sums.of, progress=lambda *rows: done.append(rows))
+    fold([np.ones((2, 1)), np.ones((3, 1))], Sums.of, callback=lambda *rows: done.append(rows))
     assert done == [(2, None), (5, None)]
 
 
@@ -146,11 +146,11 @@ class StoppedError(RuntimeError):
 
 
 def stop_at(row):
-    def progress(rows, n_rows):
+    def callback(rows, n_rows):
         if rows >= row:
             raise StoppedError
 
-    return progress
+    return callback
 
 
 @pytest.mark.parametrize("of", [Sums.of, gram, lambda c: float(c.X.sum())])
@@ -160,7 +160,7 @@ def test_resumed_is_the_same_to_the_last_bit(tmp_path, of, n_jobs):
     wanted = fold(chunks, of)
     for row in (1, 8, 50, 90):
         with pytest.raises(StoppedError):
-            fold(chunks, of, checkpoint=tmp_path / "c", n_jobs=n_jobs, progress=stop_at(row))
+            fold(chunks, of, checkpoint=tmp_path / "c", n_jobs=n_jobs, callback=stop_at(row))
     seen = []
 
     def counting(chunk):
@@ -195,11 +195,11 @@ def test_a_kept_sum_is_not_computed_again(tmp_path):
 def test_stopped_after_the_last_block(tmp_path):
     chunks = as_chunks(np.ones((6, 2)), rows=2)
     with pytest.raises(StoppedError):
-        fold(chunks, Sums.of, checkpoint=tmp_path, progress=stop_at(6))
+        fold(chunks, Sums.of, checkpoint=tmp_path, callback=stop_at(6))
     assert fold(chunks, Sums.of, checkpoint=tmp_path).n == 6
     for number in (2.0, 2, np.float32(2)):
         with pytest.raises(StoppedError):
-            fold(chunks, lambda c, n=number: n, key={}, checkpoint=tmp_path, progress=stop_at(6))
+            fold(chunks, lambda c, n=number: n, key={}, checkpoint=tmp_path, callback=stop_at(6))
         total = fold(chunks, lambda c, n=number: n, key={}, checkpoint=tmp_path)
         assert (total, type(total)) == (6, type(number))
 
@@ -207,9 +207,9 @@ def test_stopped_after_the_last_block(tmp_path):
 def test_iterables_resume_too(tmp_path):
     blocks = [np.full((i + 1, 2), float(i)) for i in range(6)]
     with pytest.raises(StoppedError):
-        fold(blocks, Sums.of, checkpoint=tmp_path, progress=stop_at(6))
+        fold(blocks, Sums.of, checkpoint=tmp_path, callback=stop_at(6))
     done = []
-    total = fold(blocks, Sums.of, checkpoint=tmp_path, progress=lambda *r: done.append(r[0]))
+    total = fold(blocks, Sums.of, checkpoint=tmp_path, callback=lambda *r: done.append(r[0]))
     assert (total.n, done) == (21, [6, 10, 15, 21])
 
 
@@ -254,7 +254,7 @@ def test_another_sum_is_refused(tmp_path, change, message):
         return as_chunks(X, y, rows=rows)
 
     with pytest.raises(StoppedError):
-        fold(chunks(**given), **options, key=key, progress=stop_at(4))
+        fold(chunks(**given), **options, key=key, callback=stop_at(4))
     before = (tmp_path / "sum.npz").read_bytes()
     key = change.pop("key", key)
     with pytest.raises(CheckpointError, match=message):

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from sklearn.datasets import dump_svmlight_file
 
 from hilbin.images import HOG
-from hilbin.stream import BlockError, ImageChunks, as_chunks, fold
+from hilbin.stream import ChunkError, ImageChunks, as_chunks, fold
 from hilbin.stream._sources import ArraySource, Joined
 
 N, D = 53, 6
@@ -254,7 +254,7 @@ def test_images(tmp_path):
     assert chunks.fingerprint() == before
     done = []
     with pytest.warns(UserWarning, match=r"1 of 7 rows are not in the sum: .*3\.png"):
-        count = fold(chunks, lambda c: c.X.shape[0], progress=lambda *rows: done.append(rows))
+        count = fold(chunks, lambda c: c.X.shape[0], callback=lambda *rows: done.append(rows))
     assert count == 6
     assert done[-1] == (7, 7)
     paths[0].write_bytes(b"another")
@@ -319,7 +319,7 @@ def test_lengths_must_agree(data, tmp_path):
         as_chunks(as_chunks(X), y)
     with pytest.raises(ValueError, match="bring their targets"):
         as_chunks([X], y)
-    with pytest.raises(BlockError, match="is -1"):
+    with pytest.raises(ChunkError, match="is -1"):
         list(as_chunks(X, y, -(weight > 0).astype(int)))
     (tmp_path / "notes.txt").write_text("hello, world")
     for where in (tmp_path, tmp_path / "notes.txt"):

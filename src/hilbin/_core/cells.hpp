@@ -89,7 +89,7 @@ void cubics(const Cells& cells, const T* coefficients, const T* x, ptrdiff_t cou
   });
 }
 
-// A value as a combination of two neighbouring nodes: entries node and node + 1 of its column's block.
+// A value as a combination of two neighboring nodes: entries node and node + 1 of its column's block.
 // A cell that nodes divide has node -1 - p, where p is the first of its parts; a part has its own
 // start and width, and the last part of a cell ends where the cell ends.
 template <class T> struct TwoNodes {

@@ -1,11 +1,11 @@
-// Codes of a pixel's eight neighbours, and how often every code occurs in the cells of a grid.
+// Codes of a pixel's eight neighbors, and how often every code occurs in the cells of a grid.
 //
-// Census transform (Zabih and Woodfill 1994), as CENTRIST (Wu and Rehg 2011) uses it: neighbours in reading order from
-// the most significant bit, 1 where the centre is not below the neighbour.
+// Census transform (Zabih and Woodfill 1994), as CENTRIST (Wu and Rehg 2011) uses it: neighbors in reading order from
+// the most significant bit, 1 where the center is not below the neighbor.
 //
 // Local binary patterns (Ojala, Pietikainen and Maenpaa 2002): eight points on the circle of radius 1, from the right
-// neighbour against the clock, the least significant bit first, 1 where the point is not below the centre. A point
-// on the diagonal is interpolated from the diagonal neighbour d, the two beside it b1 and b2, and the centre c; with
+// neighbor against the clock, the least significant bit first, 1 where the point is not below the center. A point
+// on the diagonal is interpolated from the diagonal neighbor d, the two beside it b1 and b2, and the center c; with
 // w = sqrt(1/2) it is not below c where w^2 (d - c) + w (1 - w) (b1 + b2 - 2 c) >= 0.
 #pragma once
 #include <algorithm>
@@ -29,7 +29,7 @@ inline Bytes load_bytes(const uint8_t* p) {
 // Calls code(row above, row, row below, out row, first column) for vectors of columns that cover every inner pixel of
 // a row at least once, or code_one for single pixels where the row is shorter than a vector.
 template <class Code, class CodeOne>
-void neighbour_codes(const uint8_t* image, ptrdiff_t rows, ptrdiff_t columns, uint8_t* out, Code code, CodeOne code_one) {
+void neighbor_codes(const uint8_t* image, ptrdiff_t rows, ptrdiff_t columns, uint8_t* out, Code code, CodeOne code_one) {
   const ptrdiff_t inner = columns - 2;
   for (ptrdiff_t y = 0; y + 2 < rows; ++y) {
     const uint8_t* at = image + y * columns;
@@ -53,9 +53,9 @@ inline void census(const uint8_t* image, ptrdiff_t rows, ptrdiff_t columns, uint
   const ptrdiff_t offset[8] = {0, 1, 2, columns, columns + 2, 2 * columns, 2 * columns + 1, 2 * columns + 2};
   constexpr uint8_t bit[8] = {128, 64, 32, 16, 8, 4, 2, 1};
   auto code = [&](const uint8_t* corner) HILBIN_INLINE_LAMBDA {
-    const Bytes centre = load_bytes(corner + columns + 1);
+    const Bytes center = load_bytes(corner + columns + 1);
     Bytes codes = {};
-    for (int i = 0; i < 8; ++i) codes |= Bytes(centre >= load_bytes(corner + offset[i])) & bit[i];
+    for (int i = 0; i < 8; ++i) codes |= Bytes(center >= load_bytes(corner + offset[i])) & bit[i];
     return codes;
   };
   auto code_one = [&](const uint8_t* corner) {
@@ -63,7 +63,7 @@ inline void census(const uint8_t* image, ptrdiff_t rows, ptrdiff_t columns, uint
     for (int i = 0; i < 8; ++i) codes |= (corner[columns + 1] >= corner[offset[i]]) << (7 - i);
     return uint8_t(codes);
   };
-  neighbour_codes(image, rows, columns, out, code, code_one);
+  neighbor_codes(image, rows, columns, out, code, code_one);
 }
 
 // The number of a pattern: 0 and 57 for none and all of the bits, 58 where they change more than twice around the
@@ -90,8 +90,8 @@ struct UniformPatterns {
 // quotient as w / (1 - w) = 1 + sqrt(2), and as its value with w rounded to five digits (scikit-image).
 constexpr int diagonal_weight = 915, beside_weight = 379;
 
-inline uint8_t local_pattern(const uint8_t* corner, const ptrdiff_t* offset, ptrdiff_t centre) {
-  const int c = corner[centre];
+inline uint8_t local_pattern(const uint8_t* corner, const ptrdiff_t* offset, ptrdiff_t center) {
+  const int c = corner[center];
   int pattern = 0;
   for (int i = 0; i < 8; i += 2) {
     const int b1 = corner[offset[i]], b2 = corner[offset[(i + 2) & 7]], d = corner[offset[i + 1]];
@@ -102,11 +102,11 @@ inline uint8_t local_pattern(const uint8_t* corner, const ptrdiff_t* offset, ptr
 
 inline void local_patterns(const uint8_t* image, ptrdiff_t rows, ptrdiff_t columns, bool uniform, uint8_t* out) {
   static const UniformPatterns patterns;
-  const ptrdiff_t inner = columns - 2, centre = columns + 1;
+  const ptrdiff_t inner = columns - 2, center = columns + 1;
   const ptrdiff_t offset[8] = {columns + 2, 2, 1, 0, columns, 2 * columns, 2 * columns + 1, 2 * columns + 2};
   for (ptrdiff_t y = 0; y + 2 < rows; ++y) {
     uint8_t* to = out + y * inner;
-    for (ptrdiff_t x = 0; x < inner; ++x) to[x] = local_pattern(image + y * columns + x, offset, centre);
+    for (ptrdiff_t x = 0; x < inner; ++x) to[x] = local_pattern(image + y * columns + x, offset, center);
     if (uniform)
       for (ptrdiff_t x = 0; x < inner; ++x) to[x] = patterns.of[to[x]];
   }
@@ -127,7 +127,7 @@ inline std::vector<Run> runs_of(const int32_t* cell, ptrdiff_t count) {
 }
 
 // Counts the words of a block of rows and columns. Equal words that follow each other wait for the count to be
-// written, so that neighbours count in tables of their own.
+// written, so that neighbors count in tables of their own.
 struct Counter {
   static constexpr int tables = 4;
   std::vector<int32_t> count;

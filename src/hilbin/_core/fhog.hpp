@@ -1,4 +1,4 @@
-// Histograms of oriented gradients in square cells, and two ways to normalise them.
+// Histograms of oriented gradients in square cells, and two ways to normalize them.
 //
 // Dalal and Triggs (2005): blocks of 2 x 2 cells scaled to length 1, cut at 0.2 and scaled again, 36 numbers each.
 // Felzenszwalb et al. (2010): a cell scaled by the four blocks it belongs to, cut at 0.2 and summed over blocks, for 18
@@ -6,7 +6,7 @@
 // the order of the 31 numbers are those of VLFeat's HOG of the variant UoCTTI.
 //
 // Every pixel but those of the border gives its gradient's length to the nearest of 18 orientations of the four cells
-// around it, by distance. In a colour image its gradient is that of the channel in which it is longest.
+// around it, by distance. In a color image its gradient is that of the channel in which it is longest.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -105,7 +105,7 @@ struct HogCells {
   }
 
   // Adds to band[(left cell, orientation)] what each pixel of a row gives to the cells around it: one addition for four
-  // cells. Every other pixel has a band of its own, or equal neighbours would wait for each other.
+  // cells. Every other pixel has a band of its own, or equal neighbors would wait for each other.
   void give(const float* length, const int32_t* orientation, ptrdiff_t width, const Shares& across, float lower,
             Four* band) const {
     const Four down = {1 - lower, 1 - lower, lower, lower};

@@ -8,7 +8,7 @@
 
 #include "bindings.hpp"
 #include "gram.hpp"
-#include "neighbours.hpp"
+#include "neighbors.hpp"
 #include "series.hpp"
 
 using namespace nb::literals;
@@ -168,7 +168,7 @@ Candidates candidates(const Matrix<const float>& cross, const Vector<const float
   return {cross.data(), x_norms.data(), y_norms.data(), ptrdiff_t(cross.shape(1)), float(support), float(slack)};
 }
 
-template <class T> void define_neighbours(nb::module_& m) {
+template <class T> void define_neighbors(nb::module_& m) {
   using Norms = Vector<const float>;
 
   m.def("fill_dense", [](Matrix<const float> cross, Norms x_norms, Norms y_norms, double support, double slack,
@@ -252,8 +252,8 @@ NB_MODULE(HILBIN_MODULE, m) {
   m.def("peak_minimum", &peak_minimum, "rounds"_a);
   define_pairwise<float>(m, "panel_rows_float32");
   define_pairwise<double>(m, "panel_rows_float64");
-  define_neighbours<float>(m);
-  define_neighbours<double>(m);
+  define_neighbors<float>(m);
+  define_neighbors<double>(m);
   define_maps(m);
   define_icd(m);
   define_codes(m);

@@ -1,7 +1,7 @@
-// The nearest of many centres: the largest <p, c> - |c|^2 / 2, which are the scores of a matrix product.
+// The nearest of many centers: the largest <p, c> - |c|^2 / 2, which are the scores of a matrix product.
 //
-// Centres are packed in panels of `panel` columns. A tile of `tile_rows` points by one panel is held in registers; the
-// scores of a few dozen points and a block of centres stay in the second cache and are read once by the selection.
+// Centers are packed in panels of `panel` columns. A tile of `tile_rows` points by one panel is held in registers; the
+// scores of a few dozen points and a block of centers stay in the second cache and are read once by the selection.
 #pragma once
 #include <algorithm>
 #include <cstddef>
@@ -17,8 +17,8 @@
 namespace hilbin {
 
 constexpr int panel_vectors = 2, panel = panel_vectors * lanes<float>, tile_rows = 6;
-constexpr int block_rows = 16 * tile_rows, block_centres = 128;
-constexpr int score_stride = block_centres + panel;  // rows a power of two apart would share few lines of the cache
+constexpr int block_rows = 16 * tile_rows, block_centers = 128;
+constexpr int score_stride = block_centers + panel;  // rows a power of two apart would share few lines of the cache
 constexpr int most_nearest = 16;
 
 // One bit for each lane that is set.
@@ -34,22 +34,22 @@ inline unsigned lane_bits(IntVec<float> mask) {
 #endif
 }
 
-struct Centres {
+struct Centers {
   ptrdiff_t count, dimension, panels;
-  std::vector<float> packed, minus_half_norms;  // no point scores above a centre that is only there to fill a panel
+  std::vector<float> packed, minus_half_norms;  // no point scores above a center that is only there to fill a panel
 
-  Centres(const float* centres, const float* half_norms, ptrdiff_t count, ptrdiff_t dimension)
+  Centers(const float* centers, const float* half_norms, ptrdiff_t count, ptrdiff_t dimension)
       : count(count), dimension(dimension), panels((count + panel - 1) / panel),
         packed(size_t(panels * panel * dimension)),
         minus_half_norms(size_t(panels * panel), -std::numeric_limits<float>::infinity()) {
     for (ptrdiff_t c = 0; c < count; ++c) {
       float* to = packed.data() + c / panel * panel * dimension + c % panel;
-      for (ptrdiff_t j = 0; j < dimension; ++j) to[j * panel] = centres[c * dimension + j];
+      for (ptrdiff_t j = 0; j < dimension; ++j) to[j * panel] = centers[c * dimension + j];
       minus_half_norms[size_t(c)] = -half_norms[c];
     }
   }
 
-  // out[i * stride + l] = scores of `rows` points for the centres of one panel.
+  // out[i * stride + l] = scores of `rows` points for the centers of one panel.
   // Not inlined: among other code the compiler keeps the panel's vectors in memory rather than in registers.
   template <int rows>
   __attribute__((noinline)) void tile(const float* points, ptrdiff_t p, float* out, ptrdiff_t stride) const {
@@ -112,18 +112,18 @@ struct Best {
   }
 };
 
-// words and scores of the m nearest centres of every point, nearest first.
-inline void nearest(const float* points, ptrdiff_t rows, const Centres& centres, int m, int32_t* words, float* scores) {
-  static_assert(panel_vectors == 2 && block_centres % panel == 0, "what scan reads");
+// words and scores of the m nearest centers of every point, nearest first.
+inline void nearest(const float* points, ptrdiff_t rows, const Centers& centers, int m, int32_t* words, float* scores) {
+  static_assert(panel_vectors == 2 && block_centers % panel == 0, "what scan reads");
   std::vector<float> buffer(block_rows * score_stride);
-  constexpr ptrdiff_t block_panels = block_centres / panel;
+  constexpr ptrdiff_t block_panels = block_centers / panel;
   for (ptrdiff_t first = 0; first < rows; first += block_rows) {
     const ptrdiff_t some = std::min<ptrdiff_t>(block_rows, rows - first);
     auto best = [&](ptrdiff_t i) { return Best{scores + (first + i) * m, words + (first + i) * m, m}; };
     for (ptrdiff_t i = 0; i < some; ++i) best(i).clear();
-    for (ptrdiff_t p = 0; p < centres.panels; p += block_panels) {
-      const ptrdiff_t end = std::min(p + block_panels, centres.panels);
-      centres.scores(points + first * centres.dimension, some, p, end, buffer.data());
+    for (ptrdiff_t p = 0; p < centers.panels; p += block_panels) {
+      const ptrdiff_t end = std::min(p + block_panels, centers.panels);
+      centers.scores(points + first * centers.dimension, some, p, end, buffer.data());
       for (ptrdiff_t i = 0; i < some; ++i)
         best(i).scan(buffer.data() + i * score_stride, (end - p) * panel, int32_t(p * panel));
     }

@@ -1,4 +1,4 @@
-// Rows whose entries are pairs of neighbours: weights of a node and of the one after it.
+// Rows whose entries are pairs of neighbors: weights of a node and of the one after it.
 //
 // A pair is the number of its first node (16 bits) and two weights (16 bits each, in units the caller knows); the pairs
 // of a row are filled up to whole groups of 4 by pairs of weight 0. Tables have a row for every node, one number or

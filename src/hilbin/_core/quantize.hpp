@@ -1,4 +1,4 @@
-// Product quantisation of rows: k-means of every block of components, and the nearest word of a block as its code.
+// Product quantization of rows: k-means of every block of components, and the nearest word of a block as its code.
 //
 // Blocks have few components, so a point is a lane: the points of a tile stand side by side, the words pass by two at a
 // time, and the best word of every point stays in registers. (nearest.hpp, for long points, keeps scores in memory.)
@@ -12,7 +12,7 @@ namespace hilbin {
 
 constexpr int tile_vectors = 4, tile_points = tile_vectors * lanes<float>;
 
-// Rows of floats, of which blocks of `size` columns are quantised; the last block may have fewer.
+// Rows of floats, of which blocks of `size` columns are quantized; the last block may have fewer.
 struct Points {
   const float* numbers;
   ptrdiff_t rows, columns, row_stride, size;

@@ -2,11 +2,11 @@
 //
 // Lowe (2004); the geometry, the layout and the weights of the bins are those of VLFeat's dense SIFT with a flat
 // window (Vedaldi and Fulkerson 2008). Every pixel shares its gradient's length between the two nearest of eight
-// orientations; a bin is the triangle filter of these eight maps at its centre, times the mean of a Gaussian window
+// orientations; a bin is the triangle filter of these eight maps at its center, times the mean of a Gaussian window
 // over the bin. Descriptors are scaled to length 1, cut at 0.2 and scaled again.
 //
 // Eight orientations are the axes and the diagonals: with r the smaller over the larger of |gx| and |gy|, the share
-// of the diagonal is atan(r) / (pi / 4) and no angle is needed. Only the rows and columns that are centres of bins are
+// of the diagonal is atan(r) / (pi / 4) and no angle is needed. Only the rows and columns that are centers of bins are
 // filtered; the maps of the few rows under the filter stay in the cache.
 #pragma once
 #include <algorithm>
@@ -23,20 +23,20 @@ namespace hilbin {
 
 constexpr int orientations = 8, bins = 4, sift_length = bins * bins * orientations;
 
-// How many frames fit along an axis: their first and last bins are centred inside the image.
+// How many frames fit along an axis: their first and last bins are centered inside the image.
 inline ptrdiff_t sift_frames(ptrdiff_t size, ptrdiff_t bin, ptrdiff_t step) {
   if (bin >= size) return 0;
   const ptrdiff_t room = size - 1 - (bins - 1) * bin;
   return room < 0 ? 0 : room / step + 1;
 }
 
-// The centres of bins along one axis, and what of the axis is under the triangle at each. Pixels beyond the border
+// The centers of bins along one axis, and what of the axis is under the triangle at each. Pixels beyond the border
 // are as the border's.
 struct Samples {
   ptrdiff_t width;                              // of the triangle
-  std::vector<ptrdiff_t> centre, first, count;  // of the pixels under the triangle
-  std::vector<float> weight;                    // `width` for each centre
-  std::vector<ptrdiff_t> of_frame;              // the centres of a frame's four bins
+  std::vector<ptrdiff_t> center, first, count;  // of the pixels under the triangle
+  std::vector<float> weight;                    // `width` for each center
+  std::vector<ptrdiff_t> of_frame;              // the centers of a frame's four bins
 
   Samples(ptrdiff_t size, ptrdiff_t bin, ptrdiff_t step) : width(2 * bin - 1) {
     const ptrdiff_t frames = sift_frames(size, bin, step);
@@ -45,7 +45,7 @@ struct Samples {
       for (int b = 0; b < bins; ++b) number[size_t(f * step + b * bin)] = 0;
     for (ptrdiff_t i = 0; i < size; ++i)
       if (number[size_t(i)] == 0) {
-        number[size_t(i)] = ptrdiff_t(centre.size());
+        number[size_t(i)] = ptrdiff_t(center.size());
         add(i, size, bin);
       }
     for (ptrdiff_t f = 0; f < frames; ++f)
@@ -55,7 +55,7 @@ struct Samples {
  private:
   void add(ptrdiff_t at, ptrdiff_t size, ptrdiff_t bin) {
     const ptrdiff_t begin = std::max<ptrdiff_t>(at - bin + 1, 0), last = std::min(at + bin - 1, size - 1);
-    centre.push_back(at), first.push_back(begin), count.push_back(last - begin + 1);
+    center.push_back(at), first.push_back(begin), count.push_back(last - begin + 1);
     weight.resize(weight.size() + size_t(width), 0.0f);
     float* to = &*(weight.end() - width);
     for (ptrdiff_t u = 1 - bin; u < bin; ++u)
@@ -149,7 +149,7 @@ struct DenseSift {  // of at least one frame
     const std::vector<float> sampled = filter(down, across);
     float window[bins];
     for (int b = 0; b < bins; ++b) window[b] = mean_window(b);
-    const ptrdiff_t row_length = ptrdiff_t(across.centre.size()) * orientations;
+    const ptrdiff_t row_length = ptrdiff_t(across.center.size()) * orientations;
     for (size_t i = 0; i < down.of_frame.size(); i += bins)
       for (size_t j = 0; j < across.of_frame.size(); j += bins) {
         const float* from[bins * bins];
@@ -162,7 +162,7 @@ struct DenseSift {  // of at least one frame
   }
 
  private:
-  // The mean over bin b of a Gaussian around the frame's centre, two bins wide.
+  // The mean over bin b of a Gaussian around the frame's center, two bins wide.
   float mean_window(int b) const {
     double sum = 0;
     for (ptrdiff_t u = 1 - bin; u < bin; ++u) {
@@ -172,17 +172,17 @@ struct DenseSift {  // of at least one frame
     return float(sum / double(2 * bin - 1));
   }
 
-  // The eight maps under the triangle at every pair of centres.
+  // The eight maps under the triangle at every pair of centers.
   std::vector<float> filter(const Samples& down, const Samples& across) const {
     const ptrdiff_t width = (columns + lanes<float> - 1) / lanes<float> * lanes<float>;
-    const ptrdiff_t kept = std::min(down.width, rows), centres = ptrdiff_t(across.centre.size());
+    const ptrdiff_t kept = std::min(down.width, rows), centers = ptrdiff_t(across.center.size());
     const ptrdiff_t stride = width * orientations + 16;  // rows a power of two apart would share few lines of the cache
     std::vector<float> gx(size_t(width), 0.0f), gy(size_t(width), 0.0f);
     std::vector<float> maps(size_t(kept * stride)), column(size_t(width * orientations));
-    std::vector<float> out(down.centre.size() * size_t(centres * orientations));
+    std::vector<float> out(down.center.size() * size_t(centers * orientations));
     std::vector<const float*> under(size_t(kept), nullptr);
     ptrdiff_t ready = 0;  // rows whose maps were made; the last `kept` are there
-    for (size_t i = 0; i < down.centre.size(); ++i) {
+    for (size_t i = 0; i < down.center.size(); ++i) {
       const ptrdiff_t end = down.first[i] + down.count[i];
       for (ready = std::max(ready, down.first[i]); ready < end; ++ready) {
         gradient(image, rows, columns, ready, gx.data(), gy.data());
@@ -190,7 +190,7 @@ struct DenseSift {  // of at least one frame
       }
       for (ptrdiff_t t = 0; t < down.count[i]; ++t) under[size_t(t)] = maps.data() + (down.first[i] + t) % kept * stride;
       filter_down(under.data(), down.weight.data() + ptrdiff_t(i) * down.width, down.count[i], width, column.data());
-      filter_across(column.data(), across, out.data() + ptrdiff_t(i) * centres * orientations);
+      filter_across(column.data(), across, out.data() + ptrdiff_t(i) * centers * orientations);
     }
     return out;
   }
@@ -210,7 +210,7 @@ struct DenseSift {  // of at least one frame
 
   static void filter_across(const float* from, const Samples& across, float* out) {
     constexpr int parts = orientations / lanes<float>;
-    for (size_t j = 0; j < across.centre.size(); ++j, out += orientations) {
+    for (size_t j = 0; j < across.center.size(); ++j, out += orientations) {
       const float *weight = across.weight.data() + ptrdiff_t(j) * across.width, *at = from + across.first[j] * orientations;
       Vec<float> sum[parts] = {};
       for (ptrdiff_t t = 0; t < across.count[j]; ++t)

@@ -1,4 +1,4 @@
-// Steps of sequential minimal optimisation on the dual of a kernel machine, in signed coefficients:
+// Steps of sequential minimal optimization on the dual of a kernel machine, in signed coefficients:
 //
 //   min over c  of  1/2 c'Kc - t'c + eps |c|_1,   low_i <= c_i <= high_i,   sum of c given.
 //

@@ -1,4 +1,4 @@
-// Steps of sequential minimal optimisation on a sparse Gram matrix.
+// Steps of sequential minimal optimization on a sparse Gram matrix.
 #pragma once
 #include <vector>
 
@@ -46,7 +46,7 @@ inline Vec<double> pick(const double* from, const int32_t* at) {
 // As choose_partner, among the rows that share an entry with row i; `best` is b^2 and `curve` a of the partner known
 // so far. Returns the place of the entry, or -1. The diagonal is not read if it is constant.
 template <bool constant_diagonal, class T, class Index>
-Index choose_neighbour(const Machine& m, Choice i, const SparseRows<T, Index>& rows, double best, double curve) {
+Index choose_neighbor(const Machine& m, Choice i, const SparseRows<T, Index>& rows, double best, double curve) {
   Index p = rows.indptr[i.row], found = -1;
   const Index end = rows.indptr[i.row + 1];
   const Vec<double> own = splat(m.diagonal[i.row]), least = splat(least_curvature);
@@ -125,7 +125,7 @@ template <class T, class Index> Steps descend_sparse(const Machine& m, const Spa
       ptrdiff_t j = pair.gains_down.row;
       double k = rows.at(i.row, j);
       const double a = curvature(m, i.row, j, k);
-      const Index place = constant ? choose_neighbour<true>(m, i, rows, b * b, a) : choose_neighbour<false>(m, i, rows, b * b, a);
+      const Index place = constant ? choose_neighbor<true>(m, i, rows, b * b, a) : choose_neighbor<false>(m, i, rows, b * b, a);
       if (place >= 0) j = rows.columns[place], k = double(rows.values[place]);
       const double change = move(m, i.row, j, k);
       if (next >= 0) rows.prefetch(next);

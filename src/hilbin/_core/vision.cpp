@@ -63,13 +63,13 @@ template <class Word> void define_counts(nb::module_& m) {
   define_count<Word, int32_t>(m);
 }
 
-// words[i, r], scores[i, r] = the r-th best centre of point i by <p, c> - half_norms[c].
-void find_nearest(const Matrix<const float>& points, const Matrix<const float>& centres,
+// words[i, r], scores[i, r] = the r-th best center of point i by <p, c> - half_norms[c].
+void find_nearest(const Matrix<const float>& points, const Matrix<const float>& centers,
                   const Vector<const float>& half_norms, int m, int32_t* words, float* scores) {
-  require(points.shape(1) == centres.shape(1), "points and centres differ in dimension");
-  require(half_norms.shape(0) == centres.shape(0), "half_norms has the wrong length");
-  require(m >= 1 && m <= most_nearest && size_t(m) <= centres.shape(0), "m is out of range");
-  const Centres packed(centres.data(), half_norms.data(), centres.shape(0), centres.shape(1));
+  require(points.shape(1) == centers.shape(1), "points and centers differ in dimension");
+  require(half_norms.shape(0) == centers.shape(0), "half_norms has the wrong length");
+  require(m >= 1 && m <= most_nearest && size_t(m) <= centers.shape(0), "m is out of range");
+  const Centers packed(centers.data(), half_norms.data(), centers.shape(0), centers.shape(1));
   nearest(points.data(), points.shape(0), packed, m, words, scores);
 }
 
@@ -77,19 +77,19 @@ void define_nearest(nb::module_& m) {
   using Floats = Matrix<const float>;
   using Norms = Vector<const float>;
 
-  m.def("nearest", [](Floats points, Floats centres, Norms half_norms, Vector<int32_t> words, Vector<float> scores) {
+  m.def("nearest", [](Floats points, Floats centers, Norms half_norms, Vector<int32_t> words, Vector<float> scores) {
     nb::gil_scoped_release release;
     require(words.shape(0) == points.shape(0) && scores.shape(0) == points.shape(0), "out has the wrong length");
-    find_nearest(points, centres, half_norms, 1, words.data(), scores.data());
-  }, "points"_array, "centres"_array, "half_norms"_array, "words"_array, "scores"_array);
+    find_nearest(points, centers, half_norms, 1, words.data(), scores.data());
+  }, "points"_array, "centers"_array, "half_norms"_array, "words"_array, "scores"_array);
 
-  m.def("nearest_few", [](Floats points, Floats centres, Norms half_norms, int m, Matrix<int32_t> words,
+  m.def("nearest_few", [](Floats points, Floats centers, Norms half_norms, int m, Matrix<int32_t> words,
                           Matrix<float> scores) {
     nb::gil_scoped_release release;
     require(words.shape(0) == points.shape(0) && scores.shape(0) == points.shape(0) && ptrdiff_t(words.shape(1)) == m &&
             ptrdiff_t(scores.shape(1)) == m, "out has the wrong shape");
-    find_nearest(points, centres, half_norms, m, words.data(), scores.data());
-  }, "points"_array, "centres"_array, "half_norms"_array, "m"_a, "words"_array, "scores"_array);
+    find_nearest(points, centers, half_norms, m, words.data(), scores.data());
+  }, "points"_array, "centers"_array, "half_norms"_array, "m"_a, "words"_array, "scores"_array);
 }
 
 void define_sift(nb::module_& m) {

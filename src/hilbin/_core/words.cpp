@@ -1,4 +1,4 @@
-// Bindings of product-quantised rows and of rows of node pairs. Every function is single-threaded and releases the GIL;
+// Bindings of product-quantized rows and of rows of node pairs. Every function is single-threaded and releases the GIL;
 // slices of its arrays are how a caller shares the work out.
 #include "bindings.hpp"
 #include "expansion.hpp"

@@ -1,4 +1,4 @@
-// Rows of product-quantised codes: sums of table look-ups, sums into tables, and rows decoded.
+// Rows of product-quantized codes: sums of table look-ups, sums into tables, and rows decoded.
 //
 // Codes come in chunks of 32 blocks, chunk by chunk, and in a chunk row by row: the tables of a few blocks stay in
 // the cache while all rows use them. A table has a number for every word and task of a block; tasks are one, or whole

@@ -1,4 +1,4 @@
-"""What a model says about labelled images or rows that are held out.
+"""What a model says about labeled images or rows that are held out.
 
 The names of the classes live in the model. A class of the model may be missing from the data; what
 is of a class that the model does not know cannot come out right, says nothing about the rest, and
@@ -24,7 +24,7 @@ from hilbin.cli._models import Model
 from hilbin.cli._outcome import InputError
 from hilbin.cli._sources import Images
 from hilbin.cli._tables import SUFFIXES, read_table
-from hilbin.images import ImageError, labelled_images
+from hilbin.images import ImageError, labeled_images
 
 BLOCK = 64
 Array = NDArray[Any]
@@ -129,7 +129,7 @@ def _of_images(model: Model, parts: Additive | None, path: Path, console: Consol
 def _known(model: Model, path: Path) -> tuple[Images, dict[str, int]]:
     """The images of classes that the model knows, and how many there are of others."""
     try:
-        paths, labels = labelled_images(path)
+        paths, labels = labeled_images(path)
     except UnicodeDecodeError:
         raise InputError(f"{path}: not a CSV file in UTF-8; this model is of images") from None
     except ValueError as error:

@@ -2,7 +2,7 @@
 
 The intersection kernel has a machine of its own; the other kernels become features of their own,
 for ridge regression on the labels +1 and -1, which for a few thousand rows of tens of thousands of
-columns is a matrix product and a Cholesky factorisation. Tables have few columns, of any scale:
+columns is a matrix product and a Cholesky factorization. Tables have few columns, of any scale:
 there one decomposition judges several penalties, and the best is taken.
 """
 
@@ -16,7 +16,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, StandardScaler
 
 from hilbin.cli._outcome import InputError
-from hilbin.estimators import FeatureRidgeClassifier, IntersectionSVC
+from hilbin.estimators import IntersectionSVC, MapRidgeClassifier
 from hilbin.kernels import AdditiveKernel, Chi2, Exponential, Hellinger, JensenShannon, Linear
 from hilbin.maps import AdditiveMap, FourierMap
 
@@ -78,7 +78,7 @@ def classifier(
     ridge: Any = RidgeClassifier(alpha=penalty)
     narrow = not of_images and rows.shape[1] <= MOST_COLUMNS
     if narrow and isinstance(KERNELS[kernel], AdditiveKernel):
-        ridge = FeatureRidgeClassifier(alpha=(PARTS * penalty).tolist())
+        ridge = MapRidgeClassifier(alpha=(PARTS * penalty).tolist())
     return Pipeline([*steps, ("linear", ridge)]) if steps else ridge
 
 
@@ -88,7 +88,7 @@ def _fourier_map(n_components: int, seed: int) -> FourierMap:
         KERNELS["exp-chi2"],
         n_components,
         kind="structured",
-        map=AdditiveMap(Chi2(), COMPONENTS_IN_EXPONENT),
+        feature_map=AdditiveMap(Chi2(), COMPONENTS_IN_EXPONENT),
         random_state=seed,
     )
 

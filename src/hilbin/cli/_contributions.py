@@ -19,12 +19,12 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, StandardScaler
 
 from hilbin import parallel
-from hilbin.estimators import FeatureRidgeClassifier, IntersectionSVC, ShapeFunction
+from hilbin.estimators import IntersectionSVC, MapRidgeClassifier, ShapeFunction
 from hilbin.maps import AdditiveMap
 
 BLOCK = 1024
 POINTS = 129  # at which a function is shown
-LINEAR_MODELS = (FeatureRidgeClassifier, RidgeClassifier)
+LINEAR_MODELS = (MapRidgeClassifier, RidgeClassifier)
 COLUMN_BY_COLUMN = (AdditiveMap, MaxAbsScaler, MinMaxScaler, StandardScaler)
 
 Array = NDArray[Any]
@@ -104,7 +104,7 @@ class OfLinear:
     Parameters
     ----------
     steps : sequence of transformers
-    model : RidgeClassifier or FeatureRidgeClassifier
+    model : RidgeClassifier or MapRidgeClassifier
         The latter without a map.
     """
 

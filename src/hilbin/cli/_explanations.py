@@ -2,7 +2,7 @@
 
 The contributions of the features are shared out over the pixels they come from: every occurrence
 of a word takes an equal part of what the word adds. Codes of single pixels make a map of specks, so
-it is smoothed: what a pixel gives away its neighbours get, and the sum stays. Where scores are no
+it is smoothed: what a pixel gives away its neighbors get, and the sum stays. Where scores are no
 sums, the map says what covering a part would cost instead; see :mod:`hilbin.cli._occlusion`.
 """
 
@@ -110,6 +110,6 @@ class ImageExplanation:
         if not self._explainer.exact:
             return self._losses @ direction
         features = self._explainer.model.features
-        heat = features.spread(self._image, self.contributions @ direction)
+        heat = features.to_pixels(self._image, self.contributions @ direction)
         sigma = SMOOTHING * max(heat.shape)
         return np.asarray(gaussian_filter(heat, sigma, mode="reflect"))  # which keeps the sum

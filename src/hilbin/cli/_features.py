@@ -1,10 +1,10 @@
 """Names of features to transformers, in sizes that suit the images.
 
 ====================  ==============================================================
-``sift``              dense SIFT quantised by a codebook, spatial pyramid of 3 levels
+``sift``              dense SIFT quantized by a codebook, spatial pyramid of 3 levels
 ``centrist``          census transform, spatial pyramid of 3 levels
 ``lbp``               local binary patterns, spatial pyramid of 3 levels
-``color``             colour histogram, spatial pyramid of 2 levels
+``color``             color histogram, spatial pyramid of 2 levels
 ``hog``               histograms of oriented gradients over the whole image
 ``onnx:FILE``         output of your own network
 ====================  ==============================================================
@@ -26,9 +26,9 @@ from hilbin.images import (
     BagOfWords,
     Centrist,
     ColorHistogram,
-    Concat,
     DenseSIFT,
     ImageError,
+    ImageFeatures,
     OnnxFeatures,
     SpatialPyramid,
     read_image,
@@ -38,7 +38,7 @@ SAMPLE = 24
 MOST_WORDS = 512
 POINTS_PER_WORD = 20
 POINTS_ALONG_A_SIDE = 32
-COLOURFUL = 6.0  # mean distance of the channels of an image that has colour, of 255
+COLOURFUL = 6.0  # mean distance of the channels of an image that has color, of 255
 ONNX = "onnx:"
 
 
@@ -49,7 +49,7 @@ class Look:
     Parameters
     ----------
     images : list of uint8 arrays
-        The sample, in colour.
+        The sample, in color.
     n_images : int
         How many images there are altogether.
     """
@@ -63,8 +63,8 @@ class Look:
         return int(np.median([max(image.shape) for image in self.images]))
 
     @property
-    def colourful(self) -> bool:
-        """Whether most images have colour."""
+    def colorful(self) -> bool:
+        """Whether most images have color."""
         distances = [np.ptp(image.astype(np.int16), axis=2).mean() for image in self.images]
         return float(np.mean(np.array(distances) > COLOURFUL)) > 0.5
 
@@ -137,7 +137,7 @@ def resolve(features: str, seen: Look) -> str:
     if features != "auto":
         return features
     names = ["sift"] if seen.words() >= 2 else []
-    return "+".join([*names, "centrist", *(["color"] if seen.colourful else [])])
+    return "+".join([*names, "centrist", *(["color"] if seen.colorful else [])])
 
 
 def transformer(features: str, seen: Look, *, seed: int, max_side: int) -> Any:
@@ -152,7 +152,7 @@ def transformer(features: str, seen: Look, *, seed: int, max_side: int) -> Any:
         return parts[0][1].set_params(max_side=max_side)
     # pyramids sum to 1; what does not is brought to that scale, for kernels that add up the parts
     weights = {name: _weight(part, seen) for name, part in parts if name in ("hog", "onnx")}
-    return Concat(parts, weights or None, max_side=max_side)
+    return ImageFeatures(parts, weights or None, max_side=max_side)
 
 
 def _weight(part: Any, seen: Look) -> float:

@@ -1,6 +1,6 @@
 """Difference hash: 256 bits that hardly change when an image is scaled, recoded or brightened.
 
-The image becomes 16 rows of 17 grey values; every bit says whether a value is larger than the one
+The image becomes 16 rows of 17 gray values; every bit says whether a value is larger than the one
 to its left. Two photographs that share most bits are nearly the same photograph.
 """
 
@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from hilbin.images import grey, resized
+from hilbin.images import gray, resized
 
 SIDE = 16
 
@@ -25,7 +25,7 @@ def difference_hash(image: NDArray[np.uint8]) -> str:
     >>> set(difference_hash(brighter_to_the_right))
     {'f'}
     """
-    small = resized(grey(image), (SIDE, SIDE + 1))
+    small = resized(gray(image), (SIDE, SIDE + 1))
     return np.packbits(small[:, 1:] > small[:, :-1]).tobytes().hex()
 
 

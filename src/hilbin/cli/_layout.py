@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from hilbin.images import FHOG, Concat, OnnxFeatures, SpatialPyramid
+from hilbin.images import FHOG, ImageFeatures, OnnxFeatures, SpatialPyramid
 from hilbin.images._words import WordSource
 
 WHOLE = (1, 1)
@@ -71,7 +71,7 @@ def feature(transformer: Any, column: int, name: str) -> Feature:
     name : str
         Of the transformer.
     """
-    if isinstance(transformer, Concat):
+    if isinstance(transformer, ImageFeatures):
         for weight, (part_name, part) in zip(transformer.weights_, transformer.parts_, strict=True):
             if column < part._n_features_out:
                 found = feature(part, column, part_name)
@@ -98,7 +98,7 @@ def feature(transformer: Any, column: int, name: str) -> Feature:
 
 def whole_image_words(transformer: Any) -> Any:
     """Which columns are words counted over the whole image, as a mask."""
-    if isinstance(transformer, Concat):
+    if isinstance(transformer, ImageFeatures):
         return np.concatenate([whole_image_words(part) for _, part in transformer.parts_])
     if isinstance(transformer, SpatialPyramid):
         n_words = transformer.words_.n_words
@@ -132,7 +132,7 @@ def by_word(transformer: Any, columns: Any, name: str) -> dict[str, float]:
     >>> by_word(pyramid, np.array([1.0, 0.1, 0.2, 0.3, 0.4]), "color")
     {'color word 0': 2.0}
     """
-    if isinstance(transformer, Concat):
+    if isinstance(transformer, ImageFeatures):
         found: dict[str, float] = {}
         for part_name, part in transformer.parts_:
             found |= by_word(part, columns[: part._n_features_out], part_name)

@@ -1,6 +1,6 @@
 """Heat maps where scores are no sums: cover a part of the image and see what the score loses.
 
-The image is cut into cells; every cell in turn is painted with the mean colour of the image, and
+The image is cut into cells; every cell in turn is painted with the mean color of the image, and
 what the scores lose by that is the cell's. The losses do not sum to the score: they say what the
 score would be without one part, while all other parts stay.
 """

@@ -2,7 +2,7 @@
 
 Every photograph is a class. It is cut into squares; those of the left half are for training, those
 of the right half for testing, so that no pixel is in both. Squares of nearly one shade, which could
-be of any photograph, are left out. Half of the photographs are grey, so all are made grey: colour
+be of any photograph, are left out. Half of the photographs are gray, so all are made gray: color
 would give them away.
 """
 
@@ -18,7 +18,7 @@ from hilbin.images import read_image
 
 SIDE = 64
 MOST = 32  # patches of a photograph for training, and as many for testing
-LEAST_CONTRAST = 4  # standard deviation of the grey values
+LEAST_CONTRAST = 4  # standard deviation of the gray values
 TRAIN, TEST = "train", "test"
 PHOTOGRAPHS = {
     "astronaut": "astronaut.png",

@@ -1,4 +1,4 @@
-"""What there is to learn from: labelled images, or a table."""
+"""What there is to learn from: labeled images, or a table."""
 
 import os
 from dataclasses import dataclass
@@ -6,12 +6,12 @@ from pathlib import Path
 
 from hilbin.cli._outcome import InputError
 from hilbin.cli._tables import SUFFIXES, SVMLIGHT, Table, read_table
-from hilbin.images import labelled_images
+from hilbin.images import labeled_images
 
 
 @dataclass(frozen=True)
 class Images:
-    """Labelled image files.
+    """Labeled image files.
 
     Parameters
     ----------
@@ -27,7 +27,7 @@ class Images:
 
 
 def open_source(source: str | os.PathLike[str], target: str | None = None) -> Images | Table:
-    """Labelled images, or a table with labels.
+    """Labeled images, or a table with labels.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ def open_source(source: str | os.PathLike[str], target: str | None = None) -> Im
 
 def _images(path: Path) -> Images:
     try:
-        paths, labels = labelled_images(path)
+        paths, labels = labeled_images(path)
     except UnicodeDecodeError:
         raise InputError(f"{path}: not a CSV file in UTF-8") from None
     except ValueError as error:

@@ -146,7 +146,7 @@ Place = tuple[float, float, float]
 
 
 def best_place(what: Feature, image: Array) -> Place | None:
-    """Where a word is most itself within its cell: centre y and x, and side of a patch."""
+    """Where a word is most itself within its cell: center y and x, and side of a patch."""
     best: tuple[float, Place] | None = None
     for grid, local in zip(what.words.words(image), _local(what.words, image), strict=True):
         if grid.ids.size == 0:

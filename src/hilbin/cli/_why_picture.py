@@ -81,13 +81,13 @@ def _draw_scale(
     ends: tuple[str, str],
     font: Any,
 ) -> None:
-    """A bar from blue to red with its ends in numbers, and what the colours stand for."""
+    """A bar from blue to red with its ends in numbers, and what the colors stand for."""
     from PIL import Image
 
     x, y = corner
     ramp = np.tile(np.linspace(-1, 1, width), (SCALE_HEIGHT, 1))
-    grey = np.full(ramp.shape, 170, np.uint8)
-    sheet.paste(Image.fromarray(overlay(grey, ramp, scale=1.0)), (x, y))
+    gray = np.full(ramp.shape, 170, np.uint8)
+    sheet.paste(Image.fromarray(overlay(gray, ramp, scale=1.0)), (x, y))
     below = y + SCALE_HEIGHT + 5
     texts = (f"{-end[0]:.1e}", "0", f"+{end[0]:.1e} per {end[1]}")
     if width < 300:

@@ -253,7 +253,7 @@ def eval_command(
     as_json: arguments.AsJson = False,
     quiet: arguments.Quiet = False,
 ) -> int:
-    """Say how good a model is on labelled images, or a table, that it has not seen."""
+    """Say how good a model is on labeled images, or a table, that it has not seen."""
     outcome = evaluate(model, source, report=report, jobs=jobs, console=Console(quiet))
     for line in complaints(outcome):
         complain(line)

@@ -1,4 +1,4 @@
-"""``hilbin train``: labelled images or a table to a model file."""
+"""``hilbin train``: labeled images or a table to a model file."""
 
 import json
 import os

@@ -2,27 +2,23 @@
 
 from hilbin.estimators._shapes import ShapeFunction
 from hilbin.estimators.binner import HistogramBinner
-from hilbin.estimators.bundle_svc import BundleSVC
-from hilbin.estimators.bundle_svr import BundleSVR
-from hilbin.estimators.feature_ridge import FeatureRidge
-from hilbin.estimators.feature_ridge_classifier import FeatureRidgeClassifier
+from hilbin.estimators.bundle_svc import MapSVC
+from hilbin.estimators.bundle_svr import MapSVR
+from hilbin.estimators.compare_with_linear import LinearComparison, compare_with_linear
+from hilbin.estimators.feature_ridge import MapRidge
+from hilbin.estimators.feature_ridge_classifier import MapRidgeClassifier
 from hilbin.estimators.intersection_svc import IntersectionSVC
 from hilbin.estimators.intersection_svr import IntersectionSVR
 from hilbin.estimators.kernel_one_class import KernelOneClass
 from hilbin.estimators.kernel_ridge import KernelRidge
 from hilbin.estimators.kernel_svc import KernelSVC
 from hilbin.estimators.kernel_svr import KernelSVR
-from hilbin.estimators.linear_gain import LinearGain, linear_gain
 from hilbin.estimators.stream_landmarks import stream_landmarks
 from hilbin.estimators.stream_pca import StreamPCA
 from hilbin.estimators.svdd import SVDD
 
 __all__ = [
     "SVDD",
-    "BundleSVC",
-    "BundleSVR",
-    "FeatureRidge",
-    "FeatureRidgeClassifier",
     "HistogramBinner",
     "IntersectionSVC",
     "IntersectionSVR",
@@ -30,9 +26,13 @@ __all__ = [
     "KernelRidge",
     "KernelSVC",
     "KernelSVR",
-    "LinearGain",
+    "LinearComparison",
+    "MapRidge",
+    "MapRidgeClassifier",
+    "MapSVC",
+    "MapSVR",
     "ShapeFunction",
     "StreamPCA",
-    "linear_gain",
+    "compare_with_linear",
     "stream_landmarks",
 ]

@@ -18,6 +18,8 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
+from hilbin._arrays import Array
+from hilbin._parameters import require_choice, require_positive, require_whole
 from hilbin.estimators._bundle_risk import (
     EXPANSIONS,
     Model,
@@ -26,12 +28,10 @@ from hilbin.estimators._bundle_risk import (
     last_step,
     uncoded,
 )
-from hilbin.estimators._parameters import require_choice, require_positive, require_whole
 from hilbin.estimators._passes import Indicators, Numbers, Survey, labels_in, required_targets
 from hilbin.estimators._progress import CallbackSupportMixin, Watch
 from hilbin.estimators._streamed import StreamedModel, lies_in_memory
-from hilbin.kernels._arrays import Array
-from hilbin.maps import Codes, ProductQuantizer
+from hilbin.maps import PQCodes, ProductQuantizer
 from hilbin.maps.codes import require_same_words
 from hilbin.parallel import blas_threads
 from hilbin.solvers import Result, bundle, bundle_risk
@@ -82,7 +82,7 @@ class BundleModel(CallbackSupportMixin, StreamedModel):
             self._check_width(chunks, reset=True)
             return Data(chunks, lambda of: fold(chunks, of, n_jobs=self.n_jobs, client=client))
         kinds: dict[str, Any] = {"multi_output": numbers, "y_numeric": numbers}
-        if isinstance(X, Codes):
+        if isinstance(X, PQCodes):
             rows, y = X, self._targets_of_codes(X, y, **kinds)
         else:
             rows, y = validate_data(self, X, y, **kinds, **ACCEPTED)
@@ -93,9 +93,11 @@ class BundleModel(CallbackSupportMixin, StreamedModel):
         chunk = Chunk(rows, y, weight, 0, "X")
         return Data(chunk, lambda of: of(chunk))
 
-    def _targets_of_codes(self, codes: Codes, y: Any, **kinds: Any) -> Array:
-        if self.map is not None:
-            raise ValueError("X is coded already: give map=None, or rows that are not coded")
+    def _targets_of_codes(self, codes: PQCodes, y: Any, **kinds: Any) -> Array:
+        if self.feature_map is not None:
+            raise ValueError(
+                "X is coded already: give feature_map=None, or rows that are not coded"
+            )
         if y is None:
             raise ValueError(f"This {type(self).__name__} requires y to be passed")
         y = _check_y(y, estimator=self, **kinds)
@@ -108,7 +110,7 @@ class BundleModel(CallbackSupportMixin, StreamedModel):
         codes, labels, weights, weighted = [], [], [], False
         for chunk in chunks:
             y = required_targets(chunk)
-            codes.append(self.map_.transform(chunk.X))
+            codes.append(self.feature_map_.transform(chunk.X))
             labels.append(y)
             weights.append(np.ones(len(y)) if chunk.weight is None else chunk.weight)
             weighted |= chunk.weight is not None
@@ -118,18 +120,18 @@ class BundleModel(CallbackSupportMixin, StreamedModel):
 
     def _prepare(self, data: Data, *, classes: bool) -> ClassSums | None:
         """Fit the map to a sample of the rows; what classes there are."""
-        ready = self.map is None or isinstance(self.map, FrozenEstimator)
+        ready = self.feature_map is None or isinstance(self.feature_map, FrozenEstimator)
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         sample, counts = None, None
-        coded = isinstance(data.blocks, Chunk) and isinstance(data.blocks.X, Codes)
+        coded = isinstance(data.blocks, Chunk) and isinstance(data.blocks.X, PQCodes)
         if coded:
             counts = data.fold(class_counts) if classes else None
         elif classes or not ready:
-            found = data.fold(Survey(1 if ready else self.map_rows, seed, classes, False))
+            found = data.fold(Survey(1 if ready else self.n_fit_samples, seed, classes, False))
             sample, counts = found[0].rows, found[1] if classes else None
             if not sample.shape[0]:
                 raise ValueError("no row has a weight above 0")
-        feature_map: Any = None if self.map is None else clone(self.map)
+        feature_map: Any = None if self.feature_map is None else clone(self.feature_map)
         if not ready:
             chance = {
                 key: seed
@@ -137,7 +139,7 @@ class BundleModel(CallbackSupportMixin, StreamedModel):
                 if key.split("__")[-1] == "random_state" and value is None
             }
             feature_map.set_params(**chance).fit(sample)
-        self.map_ = feature_map
+        self.feature_map_ = feature_map
         self._fingerprint = data.fold(lambda chunk: chunk.X.fingerprint) if coded else None
         return counts
 
@@ -147,15 +149,17 @@ class BundleModel(CallbackSupportMixin, StreamedModel):
         """Solve for all tasks, and keep the model."""
         bias = float(self.intercept_scaling) ** 2
         model = self._model(targets, loss, float(self.C), bias)
-        inner = inner_of(self.map_)
-        if isinstance(data.blocks, Chunks) and isinstance(last_step(self.map_), ProductQuantizer):
+        inner = inner_of(self.feature_map_)
+        if isinstance(data.blocks, Chunks) and isinstance(
+            last_step(self.feature_map_), ProductQuantizer
+        ):
             data = self._encoded(data.blocks)
         watch = Watch(self, *fitted, 1, "pass {}: gap {:.3g} of the objective")
-        with watch.problem(0, "all tasks") as proceed, self._threads(data):
+        with watch.problem(0, "all tasks") as callback, self._threads(data):
             course: dict[str, Any] = {
                 "tol": self.tol,
                 "max_iter": self.max_iter,
-                "progress": proceed,
+                "callback": callback,
             }
             if isinstance(data.blocks, Chunk):
                 result = bundle_risk(model.risk(data.blocks), 1.0, inner=inner, **course)
@@ -173,7 +177,7 @@ class BundleModel(CallbackSupportMixin, StreamedModel):
         exact = self.tol < EXACT_TOL
         threads = self.n_jobs
         return Model(
-            self.map_, self.expansion, targets, loss, C, bias, self._budget, exact, threads
+            self.feature_map_, self.expansion, targets, loss, C, bias, self._budget, exact, threads
         )
 
     def _threads(self, data: Data) -> AbstractContextManager[Any]:
@@ -211,10 +215,10 @@ class BundleModel(CallbackSupportMixin, StreamedModel):
         check_is_fitted(self, "coef_")
         coef, intercept = np.atleast_2d(self.coef_), np.atleast_1d(self.intercept_)
         model = self._model(Numbers(), None, 1.0, 0.0)
-        if isinstance(X, Codes):
+        if isinstance(X, PQCodes):
             self._require_own_codes(X)
             return model.rows(X).scores(coef) + intercept
-        model = replace(model, feature_map=uncoded(self.map_))
+        model = replace(model, feature_map=uncoded(self.feature_map_))
         if lies_in_memory(X):  # without the copies that blocks of a CSR matrix are
             blocks: Any = [
                 Chunk(validate_data(self, X, reset=False, **ACCEPTED), None, None, 0, "X")
@@ -228,13 +232,13 @@ class BundleModel(CallbackSupportMixin, StreamedModel):
         ]
         return np.concatenate(parts) if parts else np.empty((0, len(coef)))
 
-    def _require_own_codes(self, codes: Codes) -> None:
+    def _require_own_codes(self, codes: PQCodes) -> None:
         """Refuse codes that do not mean what the model learnt."""
-        last = last_step(self.map_)
+        last = last_step(self.feature_map_)
         own = last.fingerprint_ if isinstance(last, ProductQuantizer) else self._fingerprint
         if own is not None:
             require_same_words(own, codes)
-        elif self.map_ is not None:
+        elif self.feature_map_ is not None:
             raise ValueError("X is coded, but the model was trained on the features of its map")
         elif codes.n_features != self.n_features_in_:
             raise ValueError(

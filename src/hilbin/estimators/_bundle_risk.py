@@ -9,9 +9,9 @@ import scipy.sparse as sp
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline, make_pipeline
 
+from hilbin._arrays import Array
 from hilbin.estimators._passes import Indicators, Numbers, dense, required_targets
-from hilbin.kernels._arrays import Array
-from hilbin.maps import Codes, ProductQuantizer, SparseMap
+from hilbin.maps import PQCodes, ProductQuantizer, SparseMap
 from hilbin.solvers import MatrixRows, NodeRows, Risk, WordRows
 from hilbin.solvers._risk import beyond
 from hilbin.stats import Totals
@@ -32,14 +32,14 @@ def last_step(feature_map: Any) -> Any:
 
 
 def uncoded(feature_map: Any) -> Any:
-    """The map without its quantiser: weights are those of the words' space, where all rows lie."""
+    """The map without its quantizer: weights are those of the words' space, where all rows lie."""
     whole, last = thawed(feature_map), last_step(feature_map)
     if not isinstance(last, ProductQuantizer):
         return feature_map
     before = whole[:-1] if isinstance(whole, Pipeline) and len(whole) > 1 else None
     if last.metric is None:
         return before
-    return last.map_ if before is None else make_pipeline(before, last.map_)
+    return last.feature_map_ if before is None else make_pipeline(before, last.feature_map_)
 
 
 def inner_of(feature_map: Any) -> Any:
@@ -64,9 +64,9 @@ class Model:
 
     def rows(self, X: Any) -> Any:
         """Features of rows, as a risk sees them: the compact kinds unless ``exact``."""
-        coded = self.feature_map is None or isinstance(X, Codes)
+        coded = self.feature_map is None or isinstance(X, PQCodes)
         Z = X if coded else self.feature_map.transform(X)
-        if isinstance(Z, Codes):
+        if isinstance(Z, PQCodes):
             dtype = np.float64 if self.exact else np.float32
             options: dict[str, Any] = {"expansion": self.expansion, "n_jobs": self.n_jobs}
             return WordRows(Z.chunks, Z.words, Z.n_features, dtype=dtype, **options)

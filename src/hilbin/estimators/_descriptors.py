@@ -1,7 +1,7 @@
 """Rows as features: descriptors, each some columns and the map of a kernel.
 
-A descriptor is a tuple ``(name, columns, map)``; ``columns`` is None for all of them, ``map`` None
-for the columns as they are. Models keep the fitted ones as such tuples.
+A descriptor is a tuple ``(name, columns, map)``; ``columns`` is None for all of them,
+``map`` None for the columns as they are. Models keep the fitted ones as such tuples.
 """
 
 from collections.abc import Iterator, Sequence
@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 
-from hilbin.kernels._arrays import Array, Matrix
+from hilbin._arrays import Array, Matrix
 
 Descriptor = tuple[str, Array | None, Any]
 Projections = Sequence[Array | None]  # of every descriptor, its components
@@ -21,11 +21,11 @@ TALL = 8192  # rows at a time, if features are few
 
 
 def described(map: Any, blocks: Any, names: Array | None, width: int) -> list[Descriptor]:
-    """The descriptors of the parameters ``map`` and ``blocks``, not fitted yet."""
+    """The descriptors of the parameters ``feature_map`` and ``blocks``, not fitted yet."""
     if blocks is None:
         return [("all", None, map)]
     if map is not None:
-        raise ValueError("give map or blocks, not both: every block has its own map")
+        raise ValueError("give feature_map or blocks, not both: every block has its own map")
     found: list[Descriptor] = []
     for block in blocks:
         if not (isinstance(block, tuple) and len(block) == 3 and isinstance(block[0], str)):
@@ -87,7 +87,7 @@ def _require_plain_inner_product(feature_map: Any) -> None:
         inner = getattr(feature_map, "estimator", feature_map)
         raise ValueError(
             f"{type(inner).__name__} gives coordinates whose inner product is inner_, not the "
-            "ordinary one that is penalised here: set orthonormal=True"
+            "ordinary one that is penalized here: set orthonormal=True"
         )
 
 

@@ -7,8 +7,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from hilbin import parallel
+from hilbin._arrays import Array, Matrix, apply
 from hilbin._core import core
-from hilbin.kernels._arrays import Array, Matrix, apply
 
 VALUES_PER_TASK = 1 << 20
 VALUES_AT_ONCE = 1 << 15

@@ -10,7 +10,8 @@ from scipy.linalg import block_diag
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from hilbin.estimators._parameters import require_choice, require_positive, require_whole
+from hilbin._arrays import Array
+from hilbin._parameters import require_choice, require_positive, require_whole
 from hilbin.estimators._passes import (
     Describe,
     Indicators,
@@ -20,9 +21,8 @@ from hilbin.estimators._passes import (
     scores_of,
 )
 from hilbin.estimators._streamed import Passes, StreamedModel
-from hilbin.kernels._arrays import Array
 from hilbin.solvers import Result, lasso_path, pca, ridge, ridge_grid, ridge_path, unproject
-from hilbin.stats import Moments, Together
+from hilbin.stats import Moments, StatisticTuple
 from hilbin.stream import Chunks
 
 PENALTIES = ("ridge", "lasso", "group_lasso")
@@ -36,7 +36,7 @@ class FeatureModel(StreamedModel):
     n_components: Any
     penalty: str
     blocks: Any
-    choose: str
+    alpha_selection: str
     tol: float
     max_iter: int
     keep_sums: bool
@@ -50,7 +50,7 @@ class FeatureModel(StreamedModel):
     def _check_parameters(self) -> None:
         self._check_streaming()
         require_choice("penalty", self.penalty, PENALTIES)
-        require_choice("choose", self.choose, CHOICES)
+        require_choice("alpha_selection", self.alpha_selection, CHOICES)
         require_positive("tol", self.tol)
         require_whole("max_iter", self.max_iter, 1)
         if isinstance(self.alpha, str):
@@ -60,8 +60,10 @@ class FeatureModel(StreamedModel):
                 require_positive("alpha", alpha, or_zero=self.penalty == "ridge")
         if self.penalty == "group_lasso" and self.blocks is None:
             raise ValueError('penalty="group_lasso" chooses among blocks: give blocks')
-        if self.choose == "loo" and self.penalty != "ridge":
-            raise ValueError(f'choose="loo" is for penalty="ridge", got penalty={self.penalty!r}')
+        if self.alpha_selection == "loo" and self.penalty != "ridge":
+            raise ValueError(
+                f'alpha_selection="loo" is for penalty="ridge", got penalty={self.penalty!r}'
+            )
 
     def _wanted(self, name: str) -> Any:
         """Components of a descriptor; None keeps its features."""
@@ -77,7 +79,7 @@ class FeatureModel(StreamedModel):
         passes: Passes,
     ) -> None:
         """Sum, in one pass or two, and solve."""
-        descriptors, budget = self.descriptors_, self._budget
+        descriptors, budget = self.transformers_, self._budget
         known = [name for name, _, _ in descriptors]
         for name in self.n_components if isinstance(self.n_components, dict) else ():
             if name not in known:
@@ -97,7 +99,7 @@ class FeatureModel(StreamedModel):
         learn = Learn(descriptors, targets, budget, projections)
         sums = passes.fold("sums", chunks, learn)
         extra = None if bare is None or several else bare[0]
-        if isinstance(sums, Together):
+        if isinstance(sums, StatisticTuple):
             sums, labelless = sums.parts
             extra = labelless if extra is None else extra + labelless
         self._solve(sums, None if several else extra, learn, chunks, passes)
@@ -149,7 +151,7 @@ class FeatureModel(StreamedModel):
         alphas = ridge_grid(moments) if isinstance(self.alpha, str) else self.alpha
         path = ridge_path(moments, alphas)
         self.alphas_, self.errors_ = path.alphas, path.gcv.sum(axis=1)
-        if self.choose == "loo":
+        if self.alpha_selection == "loo":
             assert chunks is not None  # partial_fit has refused
             of = LeaveOneOut(learn, path, components, self.SCALE, self.SHIFT)
             self.errors_ = passes.fold("choice", chunks, of)["errors"].sum(axis=1) / moments.n
@@ -220,8 +222,10 @@ class FeatureModel(StreamedModel):
         self._check_parameters()
         if self.blocks is not None and self.n_components is not None:
             raise ValueError("components of several blocks take two passes over all rows: use fit")
-        if self.choose == "loo" and not isinstance(self.alpha, Real):
-            raise ValueError('choose="loo" needs all rows again: use fit, or choose="gcv"')
+        if self.alpha_selection == "loo" and not isinstance(self.alpha, Real):
+            raise ValueError(
+                'alpha_selection="loo" needs all rows again: use fit, or alpha_selection="gcv"'
+            )
 
     def _add(self, chunks: Chunks, learn: Learn, passes: Passes) -> None:
         sums = passes.fold("sums", chunks, learn)
@@ -235,7 +239,7 @@ class FeatureModel(StreamedModel):
         check_is_fitted(self, "coef_")
         coef, intercept = np.atleast_2d(self.coef_), np.atleast_1d(self.intercept_)
         parts = [
-            scores_of(self.descriptors_, chunk.X, coef, intercept, self._budget)
+            scores_of(self.transformers_, chunk.X, coef, intercept, self._budget)
             for chunk in self._open(X, reset=False)
         ]
         return np.concatenate(parts) if parts else np.empty((0, len(coef)))

@@ -12,15 +12,15 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
+from hilbin._arrays import Array, Matrix
+from hilbin._parameters import require_choice, require_positive, require_whole
 from hilbin.estimators._encoding import BadValueError
-from hilbin.estimators._parameters import require_choice, require_positive, require_whole
 from hilbin.estimators._progress import CallbackSupportMixin, Watch
 from hilbin.estimators._rows import BinnedRows
 from hilbin.estimators._shapes import ShapeFunction, ShapeTables
 from hilbin.estimators.binner import HistogramBinner
 from hilbin.kernels import Intersection
-from hilbin.kernels._arrays import Array, Matrix
-from hilbin.solvers import Codes, GramRows, Result, TableRows, drop_unused, rank_values
+from hilbin.solvers import GramRows, Levels, Result, TableRows, drop_unused, rank_values
 
 SOLVERS = ("auto", "tables", "gram")
 SMALL = 256  # rows: so few are solved to rounding, which takes no time
@@ -40,7 +40,7 @@ class Training:
     """The rows of one fit, ready for a solver."""
 
     binner: HistogramBinner
-    codes: Codes
+    codes: Levels
     rows: TableRows | GramRows
     bias: float
     weights: Array
@@ -100,18 +100,18 @@ class IntersectionModel(BinnedRows, CallbackSupportMixin, BaseEstimator):
             return self.n_bins
         return next(bins for features, bins in AUTO_BINS if n_features >= features)
 
-    def _codes(self, binner: HistogramBinner, X: Matrix) -> Codes:
+    def _codes(self, binner: HistogramBinner, X: Matrix) -> Levels:
         encoded = binner._encode(X, n_jobs=self.n_jobs)
         if binner.n_bins is None:
             return rank_values(encoded, self.n_jobs)
         offsets = np.concatenate(([0], np.cumsum(binner.last_ + 1)))
         levels = np.arange(offsets[-1], dtype=np.float64)
         levels = (levels - np.repeat(offsets[:-1], binner.last_ + 1)) * binner.step_
-        codes = Codes(encoded, offsets, levels, binner.step_)
+        codes = Levels(encoded, offsets, levels, binner.step_)
         stored = encoded.nnz if sp.issparse(encoded) else encoded.size
         return drop_unused(codes) if stored < offsets[-1] else codes
 
-    def _solver_rows(self, codes: Codes, problems: int, *, exact: bool) -> TableRows | GramRows:
+    def _solver_rows(self, codes: Levels, problems: int, *, exact: bool) -> TableRows | GramRows:
         n, d = codes.shape
         per_row = codes.parts[0].size / n
         gram_cost = n * (d * PER_GRAM_VALUE + problems * SWEEPS * PER_GRAM_ENTRY)
@@ -129,8 +129,8 @@ class IntersectionModel(BinnedRows, CallbackSupportMixin, BaseEstimator):
         """Solve the problems side by side, watched."""
         watch = Watch(self, *data, len(names))
 
-        def task(k: int, proceed: Any) -> Result:
-            result = solve(k, tol=self.tol, max_iter=self.max_iter, proceed=proceed)
+        def task(k: int, callback: Any) -> Result:
+            result = solve(k, tol=self.tol, max_iter=self.max_iter, callback=callback)
             if result.converged and len(result.coef) <= SMALL:
                 exact = solve(k, tol=SMALL_TOL, max_iter=SMALL_SWEEPS, dual=result.dual)
                 result = replace(exact, converged=True, n_iter=result.n_iter)
@@ -172,8 +172,8 @@ class IntersectionModel(BinnedRows, CallbackSupportMixin, BaseEstimator):
 
     def _scores(self, X: Any) -> Array:
         check_is_fitted(self, "_tables")
-        quantised = self.binner_.n_bins is not None
-        rows = self._rows(X, scan=not quantised)
+        quantized = self.binner_.n_bins is not None
+        rows = self._rows(X, scan=not quantized)
         try:
             return self._tables.scores(rows, self.n_jobs) + self.intercept_
         except BadValueError:

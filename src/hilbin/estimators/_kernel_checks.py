@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from hilbin._arrays import Array, Matrix, check_rows
 from hilbin.kernels import NotPositiveDefiniteWarning
-from hilbin.kernels._arrays import Array, Matrix, check_rows
 from hilbin.solvers._gram_rows import canonical, sparse_entries
 
 MOST_WHOLE = 2048  # rows of a matrix that is read as a whole
@@ -74,7 +74,7 @@ def _refuse_empty_diagonal(K: Matrix, diagonal: Array, name: str) -> None:
     i = int(empty[np.argmax(sizes > 0)])
     raise ValueError(
         f"{name}[{i}, {i}] is 0, or not stored, but row {i} is not empty: {name} is no Gram "
-        "matrix. Are these distances, or neighbours without the row itself?"
+        "matrix. Are these distances, or neighbors without the row itself?"
     )
 
 

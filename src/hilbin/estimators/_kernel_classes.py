@@ -10,13 +10,14 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 
+from hilbin._arrays import Array
+from hilbin._parameters import require_choice
 from hilbin.estimators import _multiclass
 from hilbin.estimators._kernel_gram import Gram
 from hilbin.estimators._kernel_loss import LossMachine
 from hilbin.estimators._kernel_machine import STEPS, SWEEPS, Training
-from hilbin.estimators._parameters import class_factors, require_choice
+from hilbin.estimators._parameters import class_factors
 from hilbin.estimators._progress import Watch
-from hilbin.kernels._arrays import Array
 from hilbin.parallel import ranges
 from hilbin.solvers import Result, classification, crammer_singer, icd, smo
 

@@ -15,8 +15,8 @@ import numpy as np
 import scipy.sparse as sp
 from joblib import effective_n_jobs
 
+from hilbin._arrays import Array, Matrix, check_rows
 from hilbin.kernels import Gaussian, Kernel
-from hilbin.kernels._arrays import Array, Matrix, check_rows
 from hilbin.kernels.bandwidth import sample
 from hilbin.kernels.base import dense
 from hilbin.parallel import ranges

@@ -5,15 +5,15 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import clone
 
+from hilbin._arrays import Array
+from hilbin._parameters import require_positive
 from hilbin.estimators._kernel_machine import KernelMachine, Training
-from hilbin.estimators._parameters import require_positive
-from hilbin.kernels._arrays import Array
 
-BIAS = ("free", "penalised")
+BIAS = ("free", "penalized")
 
 
 class LossMachine(KernelMachine):
-    r"""Minimises :math:`\tfrac12 \|w\|^2 + \sum_i C_i \ell_i(f(x_i) + b)`."""
+    r"""Minimizes :math:`\tfrac12 \|w\|^2 + \sum_i C_i \ell_i(f(x_i) + b)`."""
 
     C: float
     bias: Any
@@ -43,7 +43,7 @@ class LossMachine(KernelMachine):
         return isinstance(self.bias, str) and self.bias == "free"
 
     def _constant(self, training: Training) -> float:
-        """What is added to the kernel, for a bias that is penalised."""
+        """What is added to the kernel, for a bias that is penalized."""
         if not isinstance(self.bias, str):
             return float(self.bias)
         norms = training.gram.rows.norms

@@ -14,12 +14,12 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from hilbin import parallel
+from hilbin._arrays import Array, Matrix, check_rows
+from hilbin._parameters import require_positive, require_whole
 from hilbin.estimators._kernel_checks import check_gram
 from hilbin.estimators._kernel_gram import CallableKernel, Gram, resolved
-from hilbin.estimators._parameters import require_positive, require_whole
 from hilbin.estimators._progress import CallbackSupportMixin, Watch
 from hilbin.kernels import Kernel
-from hilbin.kernels._arrays import Array, Matrix, check_rows
 from hilbin.solvers import Result
 
 ACCEPTED: dict[str, Any] = {
@@ -161,8 +161,8 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator):
         limit = limits[0] if self.max_iter is None else self.max_iter
         exact = gram.dtype == np.float64 and not gram.is_lazy
 
-        def task(k: int, proceed: Any) -> Result:
-            result = solve(k, tol=self.tol, max_iter=limit, proceed=proceed)
+        def task(k: int, callback: Any) -> Result:
+            result = solve(k, tol=self.tol, max_iter=limit, callback=callback)
             if result.converged and exact and len(result.coef) <= SMALL:
                 found = solve(k, tol=SMALL_TOL, max_iter=limits[1], dual=result.dual)
                 result = replace(found, converged=True, n_iter=result.n_iter)

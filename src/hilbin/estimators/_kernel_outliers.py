@@ -14,9 +14,9 @@ import numpy as np
 from sklearn.base import OutlierMixin
 from sklearn.utils.validation import validate_data
 
+from hilbin._arrays import Array
 from hilbin.estimators._kernel_machine import ACCEPTED, STEPS, KernelMachine, Training
 from hilbin.estimators._progress import Watch
-from hilbin.kernels._arrays import Array
 from hilbin.solvers import Result, smo
 
 FEW = 0.2  # share of the rows that may be outside for which few are support vectors

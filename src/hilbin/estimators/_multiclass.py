@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from hilbin.kernels._arrays import Array
+from hilbin._arrays import Array
 
 MOST_EXHAUSTIVE = 7  # classes; 63 machines
 PER_BIT = 10  # machines of a random code for every doubling of the classes

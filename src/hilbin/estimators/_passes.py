@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from hilbin._arrays import Array, Matrix
 from hilbin.estimators._descriptors import (
     Descriptor,
     Projections,
@@ -17,9 +18,8 @@ from hilbin.estimators._descriptors import (
     side_by_side,
     strips,
 )
-from hilbin.kernels._arrays import Array, Matrix
 from hilbin.solvers import RidgePath
-from hilbin.stats import ClassSums, Moments, RowSample, Together, TopScores, Totals
+from hilbin.stats import ClassSums, Moments, RowSample, StatisticTuple, TopScores, Totals
 from hilbin.stream import Chunk
 
 UNLABELED = -1
@@ -49,7 +49,7 @@ class Indicators:
     factors : array or None
         Weight of every class.
     partly : bool
-        Whether rows labelled -1 have no label.
+        Whether rows labeled -1 have no label.
     """
 
     classes: Array
@@ -92,15 +92,15 @@ class Survey:
     classes: bool
     partly: bool
 
-    def __call__(self, chunk: Chunk) -> Together:
+    def __call__(self, chunk: Chunk) -> StatisticTuple:
         """Of a block."""
         sample = RowSample.of(
             chunk.X, self.size, seed=self.seed, begin=chunk.begin, weight=chunk.weight
         )
         if not self.classes:
-            return Together(sample)
+            return StatisticTuple(sample)
         y = required_targets(chunk)
-        return Together(sample, labels_in(y, chunk.weight, self.partly))
+        return StatisticTuple(sample, labels_in(y, chunk.weight, self.partly))
 
 
 @dataclass(frozen=True)
@@ -124,7 +124,7 @@ class Learn:
             Z = side_by_side(features_of(self.descriptors, chunk.X[part], self.projections))
             one: Any = Moments.of(Z, T[part], None if weight is None else weight[part])
             if bare is not None:
-                one = Together(one, Moments.of(Z, weight=bare[part]))
+                one = StatisticTuple(one, Moments.of(Z, weight=bare[part]))
             total = one if total is None else total.__iadd__(one)
         return total.settle() if self.settle and isinstance(total, Moments) else total
 
@@ -138,7 +138,7 @@ class Describe:
     targets: Numbers | Indicators | None = None
     settle: bool = False
 
-    def __call__(self, chunk: Chunk) -> Together:
+    def __call__(self, chunk: Chunk) -> StatisticTuple:
         """Of a block."""
         weight = chunk.weight
         if self.targets is not None:
@@ -150,7 +150,7 @@ class Describe:
         for part in strips(self.descriptors, chunk.X, self.budget):
             each = features_of(self.descriptors, chunk.X[part])
             own = None if weight is None else weight[part]
-            one = Together(*(Moments.of(Z, weight=own) for Z in each))
+            one = StatisticTuple(*(Moments.of(Z, weight=own) for Z in each))
             total = one if total is None else total.__iadd__(one)
         for moments in total.parts if self.settle else ():
             moments.settle()

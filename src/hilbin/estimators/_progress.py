@@ -1,4 +1,4 @@
-"""Long fits: progress, time limits and interruption, decided between sweeps.
+"""Long fits: callback, time limits and interruption, decided between sweeps.
 
 A :class:`Watch` is asked after every sweep of every problem of a fit whether to go on. It prints,
 calls scikit-learn's callbacks where the installed version has them, and says no once the time is
@@ -25,7 +25,7 @@ except ImportError:  # scikit-learn < 1.9
         return method
 
 
-Proceed = Callable[[int, float], bool]
+Callback = Callable[[int, float], bool]
 
 __all__ = ["CallbackSupportMixin", "Watch", "with_callbacks"]
 
@@ -78,7 +78,7 @@ class Watch:
             self._context.call_on_fit_task_end(estimator=self.estimator, **self._data)
 
     @contextmanager
-    def problem(self, number: int, name: str) -> Iterator[Proceed]:
+    def problem(self, number: int, name: str) -> Iterator[Callback]:
         """What the solver of one problem asks after every sweep."""
         part = None
         if self._context is not None:
@@ -89,7 +89,7 @@ class Watch:
                     self._parts[number] = part
                     part.call_on_fit_task_begin(estimator=self.estimator, **self._data)
 
-        def proceed(sweeps: int, spread: float) -> bool:
+        def callback(sweeps: int, spread: float) -> bool:
             if sweeps < 0:
                 self.interrupt()
                 return False
@@ -102,7 +102,7 @@ class Watch:
                 self.reason = self.reason or f"max_time={limit} seconds are over"
             return not self.reason
 
-        yield proceed
+        yield callback
         if part is not None:
             with self._lock:
                 part.call_on_fit_task_end(estimator=self.estimator, **self._data)
@@ -113,15 +113,15 @@ class Watch:
         names: list[str],
         n_jobs: Any,
     ) -> list[Any]:
-        """``task(k, proceed)`` of every problem ``k``, side by side, and tell the callbacks.
+        """``task(k, callback)`` of every problem ``k``, side by side, and tell the callbacks.
 
         After an interrupt, problems that have not begun are solved as far as one sweep takes them.
         """
         results: dict[int, Any] = {}
 
         def run(k: int, _: int) -> None:
-            with self.problem(k, names[k]) as proceed:
-                results[k] = task(k, proceed)
+            with self.problem(k, names[k]) as callback:
+                results[k] = task(k, callback)
 
         parts = parallel.ranges(len(names), 1)
         try:

@@ -6,8 +6,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from hilbin import parallel
+from hilbin._arrays import Array, Matrix
 from hilbin._core import core
-from hilbin.kernels._arrays import Array, Matrix
 
 VALUES_AT_ONCE = 1 << 17
 NO_WEIGHTS = np.empty(0)

@@ -8,9 +8,9 @@ from sklearn import get_config
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight
 
+from hilbin._arrays import Array, Matrix, check_rows
 from hilbin.estimators._kernel_checks import check_gram
 from hilbin.estimators._kernel_gram import CallableKernel, resolved
-from hilbin.kernels._arrays import Array, Matrix, check_rows
 from hilbin.parallel import ranges
 
 SHARE = 1 / 3  # of the working memory for a band of float32, and two for its copy in float64

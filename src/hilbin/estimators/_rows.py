@@ -6,7 +6,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
-from hilbin.kernels._arrays import Array, Matrix, check_rows_and_least
+from hilbin._arrays import Array, Matrix, check_rows_and_least
 
 ACCEPTED: dict[str, Any] = {
     "accept_sparse": "csr",

@@ -7,10 +7,10 @@ import numpy as np
 import scipy.sparse as sp
 
 from hilbin import parallel
+from hilbin._arrays import Array, Matrix
 from hilbin._core import core
 from hilbin.estimators.binner import HistogramBinner
-from hilbin.kernels._arrays import Array, Matrix
-from hilbin.solvers import Codes
+from hilbin.solvers import Levels
 from hilbin.solvers._codes import NO_INDICES, NO_INDPTR, whole_vectors
 
 VALUES_PER_TASK = 1 << 23
@@ -83,13 +83,13 @@ class ShapeTables:
     ----------
     binner : HistogramBinner
         Makes codes, or measured values, of rows.
-    codes : Codes
+    codes : Levels
         Whose levels the tables are over.
     tables : array of shape (n_levels, n_outputs)
-        From :meth:`Codes.tables`.
+        From :meth:`Levels.tables`.
     """
 
-    def __init__(self, binner: HistogramBinner, codes: Codes, tables: Array):
+    def __init__(self, binner: HistogramBinner, codes: Levels, tables: Array):
         self.binner = binner
         self.offsets = codes.offsets
         self.n_outputs = tables.shape[1]

@@ -15,10 +15,10 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state, get_tags
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
+from hilbin._arrays import Array
+from hilbin._parameters import require_positive, require_whole
 from hilbin.estimators._descriptors import Descriptor, described, features_of, fitted, to_fit
-from hilbin.estimators._parameters import require_positive, require_whole
 from hilbin.estimators._passes import Survey
-from hilbin.kernels._arrays import Array
 from hilbin.stats import ClassSums
 from hilbin.stream import Chunks, as_chunks, fold
 
@@ -34,10 +34,10 @@ class Passes:
         checkpoint: Any = None,
         n_jobs: int | None = None,
         client: Any = None,
-        progress: Callable[[str, int, int | None], object] | None = None,
+        callback: Callable[[str, int, int | None], object] | None = None,
     ) -> None:
         self.folder = None if checkpoint is None else Path(checkpoint)
-        self.n_jobs, self.client, self.progress = n_jobs, client, progress
+        self.n_jobs, self.client, self.callback = n_jobs, client, callback
         self._made: list[Path] = []
 
     def fold(self, name: str, chunks: Chunks, of: Any) -> Any:
@@ -49,7 +49,7 @@ class Passes:
         place = None if self.folder is None else self.folder / name
         if place is not None:
             self._made.append(place)
-        tell = self.progress
+        tell = self.callback
         return fold(
             chunks,
             of,
@@ -58,7 +58,7 @@ class Passes:
             checkpoint=place,
             key=key,
             keep=True,
-            progress=None if tell is None else lambda done, rows: tell(name, done, rows),
+            callback=None if tell is None else lambda done, rows: tell(name, done, rows),
         )
 
     def finish(self) -> None:
@@ -77,15 +77,15 @@ def keeps_sums(model: Any) -> bool:
 
 
 class StreamedModel(BaseEstimator):
-    """An estimator with ``map``, ``map_rows``, ``n_jobs``, ``checkpoint``, ``memory``, ..."""
+    """An estimator with ``feature_map``, ``n_fit_samples``, ``checkpoint``, ``memory``, ..."""
 
-    map: Any
-    map_rows: int
+    feature_map: Any
+    n_fit_samples: int
     n_jobs: int | None
     checkpoint: Any
     memory: float | None
     random_state: Any
-    descriptors_: list[Descriptor]
+    transformers_: list[Descriptor]
     n_features_in_: int
     _sums: Any  # the state of moments, if they are kept
     widths_: list[int]
@@ -101,7 +101,7 @@ class StreamedModel(BaseEstimator):
         return first
 
     def _check_streaming(self) -> None:
-        require_whole("map_rows", self.map_rows, 1)
+        require_whole("n_fit_samples", self.n_fit_samples, 1)
         if self.memory is not None:
             require_positive("memory, if not None,", self.memory)
 
@@ -162,28 +162,30 @@ class StreamedModel(BaseEstimator):
     ) -> ClassSums | None:
         """Fit the maps to a sample of the rows, and find the classes unless they are known."""
         names = getattr(self, "feature_names_in_", None)
-        asked = described(self.map, getattr(self, "blocks", None), names, self.n_features_in_)
+        asked = described(
+            self.feature_map, getattr(self, "blocks", None), names, self.n_features_in_
+        )
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         sample: Any = np.empty((0, self.n_features_in_))
         if to_fit(asked) or (classes and labels is None):
-            size = self.map_rows if to_fit(asked) else 1
+            size = self.n_fit_samples if to_fit(asked) else 1
             of = Survey(size, seed, classes and labels is None, partly)
             found = passes.fold("survey", chunks, of)
             sample = found[0].rows
             labels = found[1] if of.classes else labels
             if to_fit(asked) and not sample.shape[0]:
                 raise ValueError("no row has a weight above 0")
-        self.descriptors_ = fitted(asked, sample, seed)
+        self.transformers_ = fitted(asked, sample, seed)
         if getattr(self, "blocks", None) is not None:
             row = next(iter(chunks)).X[:1]
-            self.widths_ = [Z.shape[1] for Z in features_of(self.descriptors_, row)]
+            self.widths_ = [Z.shape[1] for Z in features_of(self.transformers_, row)]
         return labels
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         blocks = getattr(self, "blocks", None) or ()
         # Blocks of another form are refused by fit, with words.
-        maps = [self.map, *(b[2] for b in blocks if isinstance(b, tuple) and len(b) == 3)]
+        maps = [self.feature_map, *(b[2] for b in blocks if isinstance(b, tuple) and len(b) == 3)]
         given = [get_tags(feature_map) for feature_map in maps if feature_map is not None]
         tags.input_tags.sparse = all(t.input_tags.sparse for t in given)
         tags.input_tags.positive_only = any(t.input_tags.positive_only for t in given)

@@ -1,4 +1,4 @@
-r"""Values to bins: the quantiser of ICD, repaired.
+r"""Values to bins: the quantizer of ICD, repaired.
 
 Wu (ECCV 2010, equation 13) maps a value to :math:`\lfloor V (x - a) / (b - a) \rfloor`, with
 :math:`a` the least training value and :math:`b` the 97.5th percentile. Here the result is clipped
@@ -21,12 +21,12 @@ from sklearn.utils.validation import (
     check_is_fitted,
 )
 
+from hilbin._arrays import Array, Matrix
 from hilbin._core import core
+from hilbin._parameters import require_choice, require_positive, require_whole
 from hilbin.estimators._encoding import encode, measure
-from hilbin.estimators._parameters import require_choice, require_positive, require_whole
 from hilbin.estimators._ranges import extremes, low_quantiles, quantile_edges, quantiles_above
 from hilbin.estimators._rows import BinnedRows
-from hilbin.kernels._arrays import Array, Matrix
 
 RANGE = 100.0  # length of the range of a feature, in the kernel's unit
 MOST_INTEGER = 1023
@@ -37,7 +37,7 @@ STRATEGIES = ("uniform", "sqrt", "quantile")
 
 
 class HistogramBinner(BinnedRows, TransformerMixin, BaseEstimator):
-    r"""Quantise features to the codes 0 to ``n_bins``, for the intersection kernel.
+    r"""Quantize features to the codes 0 to ``n_bins``, for the intersection kernel.
 
     With ``a`` the low and ``b`` the high end of a feature's range,
 
@@ -53,7 +53,7 @@ class HistogramBinner(BinnedRows, TransformerMixin, BaseEstimator):
     Parameters
     ----------
     n_bins : int or None, default=100
-        ``V``, at most 65535. ``None`` does not quantise: values are only measured in hundredths of
+        ``V``, at most 65535. ``None`` does not quantize: values are only measured in hundredths of
         the range.
     strategy : {"uniform", "sqrt", "quantile"}, default="uniform"
         How bins are spaced.
@@ -64,7 +64,7 @@ class HistogramBinner(BinnedRows, TransformerMixin, BaseEstimator):
         Which quantile is the high end of the range; ``1 - quantile`` is the low end.
     keep_integers : bool, default=True
         Leave the values as they are if all are whole numbers from 0 to 1023: a histogram of counts
-        needs no quantisation. Has no effect if ``n_bins`` is ``None``.
+        needs no quantization. Has no effect if ``n_bins`` is ``None``.
     negative : {"error", "shift"}, default="error"
         What to do with negative values: complain, or measure every feature from the low end of its
         range, as suits data that are no histograms. A sparse ``X`` cannot be shifted.
@@ -76,7 +76,7 @@ class HistogramBinner(BinnedRows, TransformerMixin, BaseEstimator):
     low_, high_ : ndarray of shape (n_features,)
         Ends of the ranges.
     last_ : ndarray of shape (n_features,)
-        Largest code of each feature, if quantised.
+        Largest code of each feature, if quantized.
     step_ : float
         Width of a bin in hundredths of the range.
     integers_ : bool

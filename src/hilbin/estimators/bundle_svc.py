@@ -13,28 +13,29 @@ import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 
+from hilbin._arrays import Array
+from hilbin._parameters import require_choice
 from hilbin.estimators._bundle_model import BundleModel
-from hilbin.estimators._parameters import class_factors, require_choice
+from hilbin.estimators._parameters import class_factors
 from hilbin.estimators._passes import Indicators
 from hilbin.estimators._progress import with_callbacks
 from hilbin.estimators._streamed import lies_in_memory
-from hilbin.kernels._arrays import Array
 from hilbin.solvers import Hinge, Logistic, SquaredHinge
 
 LOSSES = {"hinge": Hinge(), "squared_hinge": SquaredHinge(), "logistic": Logistic()}
 
 
-class BundleSVC(ClassifierMixin, BundleModel):
+class MapSVC(ClassifierMixin, BundleModel):
     r"""Linear machine on the features of a kernel map, by cutting planes, in memory or out of core.
 
-    Minimises :math:`\tfrac12 v^\top K^+ v + \tfrac12 (b / s)^2 + C \sum_i w_i \ell(y_i f(x_i))` for
+    Minimizes :math:`\tfrac12 v^\top K^+ v + \tfrac12 (b / s)^2 + C \sum_i w_i \ell(y_i f(x_i))` for
     every class against the rest, with :math:`K` the inner product of the map's features: the
     problem of :class:`sklearn.svm.LinearSVC` on orthonormal features. All classes share the passes
     over the data. The result is within ``tol`` of the optimum, by a certificate (``gap_``).
 
     Parameters
     ----------
-    map : transformer, optional
+    feature_map : transformer, optional
         A map of :mod:`hilbin.maps`, or any transformer; none learns on the columns themselves. It
         is cloned and fitted to a sample of the rows. One in
         :class:`sklearn.frozen.FrozenEstimator` is used as it is. Sparse maps (``SparseMap``,
@@ -47,7 +48,7 @@ class BundleSVC(ClassifierMixin, BundleModel):
         :math:`\max(0, 1 - yf)`, its square, or :math:`\log(1 + e^{-yf})`.
     intercept_scaling : float, default=1.0
         :math:`s`: scores have a constant part, the weight of a constant feature of this value; the
-        larger, the less is it penalised. 0 is no constant part.
+        larger, the less is it penalized. 0 is no constant part.
     class_weight : dict or "balanced", optional
         Factor of ``C`` for the rows of each class.
     tol : float, default=1e-3
@@ -57,10 +58,10 @@ class BundleSVC(ClassifierMixin, BundleModel):
     max_time : float, optional
         Seconds after which training stops, with a usable model.
     expansion : {"delayed", "immediate"}, default="delayed"
-        How codes of a product quantiser are scored: weights are multiplied with the codewords
+        How codes of a product quantizer are scored: weights are multiplied with the codewords
         first, so that rows are sums of looked-up numbers; or rows are decoded again in every pass.
         Other features know no difference.
-    map_rows : int, default=10000
+    n_fit_samples : int, default=10000
         Rows in the sample to which the map is fitted, drawn at random from all.
     n_jobs : int, optional
         Threads of BLAS if the data lie in memory, else blocks computed side by side.
@@ -80,7 +81,7 @@ class BundleSVC(ClassifierMixin, BundleModel):
         Weights :math:`v` of the features: float32 if these are.
     intercept_ : ndarray of shape (n_scores,)
         Constant part of the scores.
-    map_ : transformer or None
+    feature_map_ : transformer or None
         The fitted map.
     objective_, gap_ : ndarray of shape (n_scores,)
         Value of the problem, and how far it can be above the optimum.
@@ -96,18 +97,18 @@ class BundleSVC(ClassifierMixin, BundleModel):
     Examples
     --------
     >>> from sklearn.datasets import load_digits
-    >>> from hilbin.estimators import BundleSVC
+    >>> from hilbin.estimators import MapSVC
     >>> from hilbin.kernels import Chi2
     >>> from hilbin.maps import SparseMap
     >>> X, y = load_digits(return_X_y=True)
-    >>> model = BundleSVC(SparseMap(Chi2(), 12), C=0.01).fit(X[:1000], y[:1000])
+    >>> model = MapSVC(SparseMap(Chi2(), 12), C=0.01).fit(X[:1000], y[:1000])
     >>> model.score(X[1000:], y[1000:]) > 0.92
     True
     """
 
     def __init__(
         self,
-        map: Any = None,
+        feature_map: Any = None,
         C: float = 1.0,
         *,
         loss: str = "hinge",
@@ -117,13 +118,13 @@ class BundleSVC(ClassifierMixin, BundleModel):
         max_iter: int = 1000,
         max_time: float | None = None,
         expansion: str = "delayed",
-        map_rows: int = 10_000,
+        n_fit_samples: int = 10_000,
         n_jobs: int | None = None,
         memory: float | None = None,
         random_state: Any = 0,
         verbose: int = 0,
     ):
-        self.map = map
+        self.feature_map = feature_map
         self.C = C
         self.loss = loss
         self.intercept_scaling = intercept_scaling
@@ -132,7 +133,7 @@ class BundleSVC(ClassifierMixin, BundleModel):
         self.max_iter = max_iter
         self.max_time = max_time
         self.expansion = expansion
-        self.map_rows = map_rows
+        self.n_fit_samples = n_fit_samples
         self.n_jobs = n_jobs
         self.memory = memory
         self.random_state = random_state
@@ -144,7 +145,7 @@ class BundleSVC(ClassifierMixin, BundleModel):
 
         Parameters
         ----------
-        X : array-like, sparse, Codes, or anything that :func:`hilbin.stream.as_chunks` takes
+        X : array-like, sparse, PQCodes, or anything that :func:`hilbin.stream.as_chunks` takes
             Rows. Features of rows in memory are kept in memory, and so are codes; others are
             computed again in every pass.
         y : array-like of shape (n_samples,)
@@ -156,7 +157,7 @@ class BundleSVC(ClassifierMixin, BundleModel):
 
         Returns
         -------
-        self : BundleSVC
+        self : MapSVC
         """
         self._check_parameters()
         data = self._data(X, y, sample_weight, client, numbers=False)
@@ -182,7 +183,7 @@ class BundleSVC(ClassifierMixin, BundleModel):
 
         Parameters
         ----------
-        X : array-like, sparse, Codes, or anything that :func:`hilbin.stream.as_chunks` takes
+        X : array-like, sparse, PQCodes, or anything that :func:`hilbin.stream.as_chunks` takes
             Rows.
 
         Returns
@@ -198,7 +199,7 @@ class BundleSVC(ClassifierMixin, BundleModel):
 
         Parameters
         ----------
-        X : array-like, sparse, Codes, or anything that :func:`hilbin.stream.as_chunks` takes
+        X : array-like, sparse, PQCodes, or anything that :func:`hilbin.stream.as_chunks` takes
             Rows.
 
         Returns

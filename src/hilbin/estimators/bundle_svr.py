@@ -6,12 +6,12 @@ import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
+from hilbin._arrays import Array
+from hilbin._parameters import require_choice, require_positive
 from hilbin.estimators._bundle_model import BundleModel
-from hilbin.estimators._parameters import require_choice, require_positive
 from hilbin.estimators._passes import Numbers
 from hilbin.estimators._progress import with_callbacks
 from hilbin.estimators._streamed import lies_in_memory
-from hilbin.kernels._arrays import Array
 from hilbin.solvers import EpsilonInsensitive, Result, SquaredEpsilonInsensitive
 
 LOSSES = {
@@ -20,18 +20,18 @@ LOSSES = {
 }
 
 
-class BundleSVR(MultiOutputMixin, RegressorMixin, BundleModel):
+class MapSVR(MultiOutputMixin, RegressorMixin, BundleModel):
     r"""Linear regression on the features of a kernel map, in memory or out of core.
 
-    Minimises :math:`\tfrac12 v^\top K^+ v + \tfrac12 (b / s)^2 + C \sum_i w_i \ell(y_i - f(x_i))`
+    Minimizes :math:`\tfrac12 v^\top K^+ v + \tfrac12 (b / s)^2 + C \sum_i w_i \ell(y_i - f(x_i))`
     with :math:`\ell(r) = \max(0, |r| - \epsilon)` or its square: the problem of
     :class:`sklearn.svm.LinearSVR` on orthonormal features. Several targets share the passes over
     the data.
 
     Parameters
     ----------
-    map : transformer, optional
-        As in :class:`BundleSVC`.
+    feature_map : transformer, optional
+        As in :class:`MapSVC`.
     C : float, default=1.0
         Weight of the loss.
     loss : {"epsilon_insensitive", "squared_epsilon_insensitive"}, default="epsilon_insensitive"
@@ -39,9 +39,9 @@ class BundleSVR(MultiOutputMixin, RegressorMixin, BundleModel):
     epsilon : float, default=0.0
         Errors up to this cost nothing.
     intercept_scaling : float, default=1.0
-        :math:`s`: the larger, the less is the constant part :math:`b` penalised; 0 is none.
-    tol, max_iter, max_time, expansion, map_rows, n_jobs, memory, random_state, verbose
-        As in :class:`BundleSVC`.
+        :math:`s`: the larger, the less is the constant part :math:`b` penalized; 0 is none.
+    tol, max_iter, max_time, expansion, n_fit_samples, n_jobs, memory, random_state, verbose
+        As in :class:`MapSVC`.
 
     Attributes
     ----------
@@ -49,7 +49,7 @@ class BundleSVR(MultiOutputMixin, RegressorMixin, BundleModel):
         Weights :math:`v` of the features.
     intercept_ : float or ndarray of shape (n_targets,)
         Constant part.
-    map_ : transformer or None
+    feature_map_ : transformer or None
         The fitted map.
     objective_, gap_ : ndarray of shape (n_targets,)
         Value of the problem, and how far it can be above the optimum.
@@ -65,18 +65,18 @@ class BundleSVR(MultiOutputMixin, RegressorMixin, BundleModel):
     Examples
     --------
     >>> import numpy as np
-    >>> from hilbin.estimators import BundleSVR
+    >>> from hilbin.estimators import MapSVR
     >>> from hilbin.kernels import Intersection
     >>> from hilbin.maps import SparseMap
     >>> X = np.random.default_rng(0).random((500, 2))
     >>> y = np.sin(6 * X[:, 0]) + X[:, 1] ** 2
-    >>> BundleSVR(SparseMap(Intersection()), C=10.0).fit(X, y).score(X, y) > 0.99
+    >>> MapSVR(SparseMap(Intersection()), C=10.0).fit(X, y).score(X, y) > 0.99
     True
     """
 
     def __init__(
         self,
-        map: Any = None,
+        feature_map: Any = None,
         C: float = 1.0,
         *,
         loss: str = "epsilon_insensitive",
@@ -86,13 +86,13 @@ class BundleSVR(MultiOutputMixin, RegressorMixin, BundleModel):
         max_iter: int = 1000,
         max_time: float | None = None,
         expansion: str = "delayed",
-        map_rows: int = 10_000,
+        n_fit_samples: int = 10_000,
         n_jobs: int | None = None,
         memory: float | None = None,
         random_state: Any = 0,
         verbose: int = 0,
     ):
-        self.map = map
+        self.feature_map = feature_map
         self.C = C
         self.loss = loss
         self.epsilon = epsilon
@@ -101,7 +101,7 @@ class BundleSVR(MultiOutputMixin, RegressorMixin, BundleModel):
         self.max_iter = max_iter
         self.max_time = max_time
         self.expansion = expansion
-        self.map_rows = map_rows
+        self.n_fit_samples = n_fit_samples
         self.n_jobs = n_jobs
         self.memory = memory
         self.random_state = random_state
@@ -113,7 +113,7 @@ class BundleSVR(MultiOutputMixin, RegressorMixin, BundleModel):
 
         Parameters
         ----------
-        X : array-like, sparse, Codes, or anything that :func:`hilbin.stream.as_chunks` takes
+        X : array-like, sparse, PQCodes, or anything that :func:`hilbin.stream.as_chunks` takes
             Rows. Features of rows in memory are kept in memory, and so are codes; others are
             computed again in every pass.
         y : array-like of shape (n_samples,) or (n_samples, n_targets)
@@ -125,7 +125,7 @@ class BundleSVR(MultiOutputMixin, RegressorMixin, BundleModel):
 
         Returns
         -------
-        self : BundleSVR
+        self : MapSVR
         """
         self._check_parameters()
         data = self._data(X, y, sample_weight, client, numbers=True)
@@ -139,7 +139,7 @@ class BundleSVR(MultiOutputMixin, RegressorMixin, BundleModel):
 
         Parameters
         ----------
-        X : array-like, sparse, Codes, or anything that :func:`hilbin.stream.as_chunks` takes
+        X : array-like, sparse, PQCodes, or anything that :func:`hilbin.stream.as_chunks` takes
             Rows.
 
         Returns

@@ -15,23 +15,23 @@ from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from hilbin._arrays import Array
 from hilbin.estimators._feature_model import FeatureModel
 from hilbin.estimators._passes import Learn, Numbers
 from hilbin.estimators._streamed import Passes, keeps_sums, lies_in_memory
-from hilbin.kernels._arrays import Array
 from hilbin.solvers import Result
 
 
-class FeatureRidge(MultiOutputMixin, RegressorMixin, FeatureModel):
+class MapRidge(MultiOutputMixin, RegressorMixin, FeatureModel):
     r"""Ridge, lasso or group lasso regression on the features of a kernel map, out of core.
 
-    Minimises :math:`\sum_i w_i (t_i - f(x_i))^2 + \alpha \|w\|^2`, or with
+    Minimizes :math:`\sum_i w_i (t_i - f(x_i))^2 + \alpha \|w\|^2`, or with
     ``penalty="lasso"`` the half mean of the squares plus :math:`\alpha \|w\|_1`, as scikit-learn
-    does. The intercept is not penalised.
+    does. The intercept is not penalized.
 
     Parameters
     ----------
-    map : transformer, optional
+    feature_map : transformer, optional
         A map of :mod:`hilbin.maps`, or any transformer; none learns on the columns themselves. It
         is cloned and fitted to a sample of the rows. One in
         :class:`sklearn.frozen.FrozenEstimator` is used as it is, which saves a pass over the data.
@@ -45,14 +45,14 @@ class FeatureRidge(MultiOutputMixin, RegressorMixin, FeatureModel):
     penalty : {"ridge", "lasso", "group_lasso"}, default="ridge"
         ``"group_lasso"`` chooses among blocks. On components it is their weights that are few.
     blocks : list of tuples (name, columns, map), optional
-        Several descriptors with their own kernels instead of one ``map``. Columns are a slice,
-        numbers, or names. With ``n_components`` it takes two passes: components of every block,
-        then the joint sums.
-    choose : {"gcv", "loo"}, default="gcv"
-        How the best ``alpha`` is found: by generalised cross-validation, from the sums alone, or
+        Several descriptors with their own kernels instead of one ``feature_map``. Columns are a
+        slice, numbers, or names. With ``n_components`` it takes two passes: components of
+        every block, then the joint sums.
+    alpha_selection : {"gcv", "loo"}, default="gcv"
+        How the best ``alpha`` is found: by generalized cross-validation, from the sums alone, or
         by leaving out one row after another, which takes one more pass (ridge). Weights count as
         numbers of copies in both.
-    map_rows : int, default=10000
+    n_fit_samples : int, default=10000
         Rows in the sample to which maps are fitted, drawn at random from all, in a pass of its own.
     keep_sums : bool, default=False
         Whether the model keeps the sums it was learnt from, the square of the number of features,
@@ -77,7 +77,7 @@ class FeatureRidge(MultiOutputMixin, RegressorMixin, FeatureModel):
         Weights of the features, components folded in.
     intercept_ : float or ndarray of shape (n_targets,)
         Constant part.
-    descriptors_ : list of tuples (name, columns, map)
+    transformers_ : list of tuples (name, columns, map)
         The fitted maps.
     alpha_ : float
         The penalty in use.
@@ -97,26 +97,26 @@ class FeatureRidge(MultiOutputMixin, RegressorMixin, FeatureModel):
     Examples
     --------
     >>> import numpy as np
-    >>> from hilbin.estimators import FeatureRidge
+    >>> from hilbin.estimators import MapRidge
     >>> from hilbin.kernels import Gaussian
     >>> from hilbin.maps import FourierMap
     >>> X = np.random.default_rng(0).random((500, 2))
     >>> y = np.sin(5 * X[:, 0]) * X[:, 1]
-    >>> model = FeatureRidge(FourierMap(Gaussian(2.0), 200), alpha=1e-3).fit(X, y)
+    >>> model = MapRidge(FourierMap(Gaussian(2.0), 200), alpha=1e-3).fit(X, y)
     >>> bool(model.score(X, y) > 0.99)
     True
     """
 
     def __init__(
         self,
-        map: Any = None,
+        feature_map: Any = None,
         alpha: Any = 1.0,
         *,
         n_components: Any = None,
         penalty: str = "ridge",
         blocks: Any = None,
-        choose: str = "gcv",
-        map_rows: int = 10_000,
+        alpha_selection: str = "gcv",
+        n_fit_samples: int = 10_000,
         keep_sums: bool = False,
         tol: float = 1e-6,
         max_iter: int = 1000,
@@ -125,13 +125,13 @@ class FeatureRidge(MultiOutputMixin, RegressorMixin, FeatureModel):
         memory: float | None = None,
         random_state: Any = 0,
     ):
-        self.map = map
+        self.feature_map = feature_map
         self.alpha = alpha
         self.n_components = n_components
         self.penalty = penalty
         self.blocks = blocks
-        self.choose = choose
-        self.map_rows = map_rows
+        self.alpha_selection = alpha_selection
+        self.n_fit_samples = n_fit_samples
         self.keep_sums = keep_sums
         self.tol = tol
         self.max_iter = max_iter
@@ -148,7 +148,7 @@ class FeatureRidge(MultiOutputMixin, RegressorMixin, FeatureModel):
         *,
         unlabeled: Any = None,
         client: Any = None,
-        progress: Any = None,
+        callback: Any = None,
     ) -> Self:
         """Learn.
 
@@ -164,17 +164,17 @@ class FeatureRidge(MultiOutputMixin, RegressorMixin, FeatureModel):
             More rows, without targets: they count for the principal components alone.
         client : distributed.Client, optional
             The Dask cluster to compute on.
-        progress : callable, optional
+        callback : callable, optional
             Called with the name of the pass, the rows done, and all rows or None.
 
         Returns
         -------
-        self : FeatureRidge
+        self : MapRidge
         """
         self._check_parameters()
         chunks = self._open(X, y, sample_weight, reset=True, targets="numbers")
         self._single = np.asarray(y).ndim == 1 if lies_in_memory(X) else None
-        passes = Passes(self.checkpoint, self.n_jobs, client, progress)
+        passes = Passes(self.checkpoint, self.n_jobs, client, callback)
         self._survey(chunks, passes)
         more = self._open_unlabeled(unlabeled)
         self._learn(chunks, Numbers(), more, passes)
@@ -194,7 +194,7 @@ class FeatureRidge(MultiOutputMixin, RegressorMixin, FeatureModel):
 
         Returns
         -------
-        self : FeatureRidge
+        self : MapRidge
         """
         self._check_partial()
         first = self._is_first()
@@ -203,7 +203,7 @@ class FeatureRidge(MultiOutputMixin, RegressorMixin, FeatureModel):
         if first:
             self._single = np.asarray(y).ndim == 1 if lies_in_memory(X) else None
             self._survey(chunks, passes)
-        self._add(chunks, Learn(self.descriptors_, Numbers(), self._budget), passes)
+        self._add(chunks, Learn(self.transformers_, Numbers(), self._budget), passes)
         return self
 
     def predict(self, X: Any) -> Array:

@@ -14,33 +14,34 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
+from hilbin._arrays import Array
+from hilbin._parameters import require_whole
 from hilbin.estimators._feature_model import FeatureModel
-from hilbin.estimators._parameters import class_factors, require_whole
+from hilbin.estimators._parameters import class_factors
 from hilbin.estimators._passes import Indicators, Learn, Rank, labels_in
 from hilbin.estimators._streamed import Passes, given_labels, keeps_sums, lies_in_memory
-from hilbin.kernels._arrays import Array
 from hilbin.stats import ClassSums
 from hilbin.stream import Chunks
 
 
-class FeatureRidgeClassifier(ClassifierMixin, FeatureModel):
+class MapRidgeClassifier(ClassifierMixin, FeatureModel):
     r"""Ridge, lasso or group lasso classifier on the features of a kernel map, out of core.
 
-    Minimises :math:`\sum_i w_i (t_i - f(x_i))^2 + \alpha \|w\|^2` for the targets
+    Minimizes :math:`\sum_i w_i (t_i - f(x_i))^2 + \alpha \|w\|^2` for the targets
     :math:`t_i = \pm 1` of every class, one class against the rest.
 
     Parameters
     ----------
-    map, alpha, n_components, penalty, blocks, choose
-        As in :class:`FeatureRidge`.
+    feature_map, alpha, n_components, penalty, blocks, alpha_selection
+        As in :class:`MapRidge`.
     class_weight : dict or "balanced", optional
         Factor of the weights of the rows of each class.
     calibrate_rank : int, optional
         Shift the scores of every class so that its score at this rank, highest first, among the
         training rows is 0; the paper takes 500 of a million. Then every class is given to about as
         many rows, which suits classes of equal size in the data to come. Takes one more pass.
-    map_rows, keep_sums, tol, max_iter, n_jobs, checkpoint, memory, random_state
-        As in :class:`FeatureRidge`.
+    n_fit_samples, keep_sums, tol, max_iter, n_jobs, checkpoint, memory, random_state
+        As in :class:`MapRidge`.
 
     Attributes
     ----------
@@ -50,8 +51,8 @@ class FeatureRidgeClassifier(ClassifierMixin, FeatureModel):
         Weights of the features, components folded in.
     intercept_ : ndarray of shape (1 or n_classes,)
         Constant part of the scores.
-    descriptors_, alpha_, alphas_, errors_, n_components_, objective_, gap_, n_iter_
-        As in :class:`FeatureRidge`.
+    transformers_, alpha_, alphas_, errors_, n_components_, objective_, gap_, n_iter_
+        As in :class:`MapRidge`.
     n_features_in_ : int
         Columns of ``X``.
     feature_names_in_ : ndarray
@@ -60,12 +61,12 @@ class FeatureRidgeClassifier(ClassifierMixin, FeatureModel):
     Examples
     --------
     >>> from sklearn.datasets import load_digits
-    >>> from hilbin.estimators import FeatureRidgeClassifier
+    >>> from hilbin.estimators import MapRidgeClassifier
     >>> from hilbin.kernels import Chi2, Exponential
     >>> from hilbin.maps import FourierMap
     >>> X, y = load_digits(return_X_y=True)
     >>> kernel = FourierMap(Exponential(Chi2(), gamma="median"), 500)
-    >>> model = FeatureRidgeClassifier(kernel, alpha=0.1).fit(X[:1000], y[:1000])
+    >>> model = MapRidgeClassifier(kernel, alpha=0.1).fit(X[:1000], y[:1000])
     >>> bool(model.score(X[1000:], y[1000:]) > 0.93)
     True
     """
@@ -74,16 +75,16 @@ class FeatureRidgeClassifier(ClassifierMixin, FeatureModel):
 
     def __init__(
         self,
-        map: Any = None,
+        feature_map: Any = None,
         alpha: Any = 1.0,
         *,
         n_components: Any = None,
         penalty: str = "ridge",
         blocks: Any = None,
-        choose: str = "gcv",
+        alpha_selection: str = "gcv",
         class_weight: Any = None,
         calibrate_rank: int | None = None,
-        map_rows: int = 10_000,
+        n_fit_samples: int = 10_000,
         keep_sums: bool = False,
         tol: float = 1e-6,
         max_iter: int = 1000,
@@ -92,15 +93,15 @@ class FeatureRidgeClassifier(ClassifierMixin, FeatureModel):
         memory: float | None = None,
         random_state: Any = 0,
     ):
-        self.map = map
+        self.feature_map = feature_map
         self.alpha = alpha
         self.n_components = n_components
         self.penalty = penalty
         self.blocks = blocks
-        self.choose = choose
+        self.alpha_selection = alpha_selection
         self.class_weight = class_weight
         self.calibrate_rank = calibrate_rank
-        self.map_rows = map_rows
+        self.n_fit_samples = n_fit_samples
         self.keep_sums = keep_sums
         self.tol = tol
         self.max_iter = max_iter
@@ -117,7 +118,7 @@ class FeatureRidgeClassifier(ClassifierMixin, FeatureModel):
         *,
         unlabeled: Any = None,
         client: Any = None,
-        progress: Any = None,
+        callback: Any = None,
     ) -> Self:
         """Learn.
 
@@ -133,12 +134,12 @@ class FeatureRidgeClassifier(ClassifierMixin, FeatureModel):
             More rows, without labels; or True if rows of ``y = -1`` have none, as in
             :mod:`sklearn.semi_supervised`. They count for the principal components alone. Otherwise
             -1 is a label like others.
-        client, progress
-            As in :meth:`FeatureRidge.fit`.
+        client, callback
+            As in :meth:`MapRidge.fit`.
 
         Returns
         -------
-        self : FeatureRidgeClassifier
+        self : MapRidgeClassifier
         """
         self._check_parameters()
         partly = isinstance(unlabeled, bool) and unlabeled
@@ -146,7 +147,7 @@ class FeatureRidgeClassifier(ClassifierMixin, FeatureModel):
         if partly and self.n_components is None:
             self._refuse_unlabeled()
         chunks = self._open(X, y, sample_weight, reset=True, targets="labels")
-        passes = Passes(self.checkpoint, self.n_jobs, client, progress)
+        passes = Passes(self.checkpoint, self.n_jobs, client, callback)
         counts = self._count(chunks, y, sample_weight, partly, passes, X)
         self.classes_ = counts.labels
         targets = Indicators(self.classes_, self._factors(counts), partly)
@@ -173,7 +174,7 @@ class FeatureRidgeClassifier(ClassifierMixin, FeatureModel):
 
         Returns
         -------
-        self : FeatureRidgeClassifier
+        self : MapRidgeClassifier
         """
         if self.calibrate_rank is not None or isinstance(self.class_weight, str):
             raise ValueError(
@@ -191,7 +192,7 @@ class FeatureRidgeClassifier(ClassifierMixin, FeatureModel):
             self.classes_ = self._several(known)
         counts = ClassSums.of(self.classes_)
         targets = Indicators(self.classes_, self._factors(counts))
-        self._add(chunks, Learn(self.descriptors_, targets, self._budget), passes)
+        self._add(chunks, Learn(self.transformers_, targets, self._budget), passes)
         return self
 
     def decision_function(self, X: Any) -> Array:
@@ -261,7 +262,7 @@ class FeatureRidgeClassifier(ClassifierMixin, FeatureModel):
 
     def _calibrate(self, chunks: Chunks, passes: Passes) -> None:
         rank = self.calibrate_rank or 1
-        of = Rank(self.descriptors_, self._budget, self.coef_, self.intercept_, rank)
+        of = Rank(self.transformers_, self._budget, self.coef_, self.intercept_, rank)
         level = passes.fold("calibration", chunks, of).at_rank()
         if self.classes_.size == 2:  # of the scores f and -f; half their difference decides
             level = (level[1:] - level[:1]) / 2

@@ -12,10 +12,11 @@ import numpy as np
 from sklearn.base import ClassifierMixin, clone
 from sklearn.utils.multiclass import check_classification_targets
 
+from hilbin._arrays import Array
+from hilbin._parameters import require_choice
 from hilbin.estimators._intersection import IntersectionModel, Training
-from hilbin.estimators._parameters import class_factors, require_choice
+from hilbin.estimators._parameters import class_factors
 from hilbin.estimators._progress import with_callbacks
-from hilbin.kernels._arrays import Array
 from hilbin.solvers import Result, classification, crammer_singer, icd
 
 LOSSES = ("squared_hinge", "hinge")
@@ -25,7 +26,7 @@ MULTI_CLASS = ("ovr", "crammer_singer")
 class IntersectionSVC(ClassifierMixin, IntersectionModel):
     r"""Histogram intersection SVM, trained and evaluated by tables.
 
-    Minimises :math:`\tfrac12 \|w\|^2 + \sum_i C_i \, \ell(y_i f(x_i))` in the feature space of
+    Minimizes :math:`\tfrac12 \|w\|^2 + \sum_i C_i \, \ell(y_i f(x_i))` in the feature space of
     :math:`k(x, y) = B + \sum_j \min(x_j, y_j)`, one class against the rest. A sweep over the data
     costs a few operations per value, whatever the number of rows: about as much as in a linear SVM.
 

@@ -5,10 +5,10 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import RegressorMixin
 
+from hilbin._arrays import Array
+from hilbin._parameters import require_choice, require_positive
 from hilbin.estimators._intersection import IntersectionModel
-from hilbin.estimators._parameters import require_choice, require_positive
 from hilbin.estimators._progress import with_callbacks
-from hilbin.kernels._arrays import Array
 from hilbin.solvers import Result, icd, regression
 
 LOSSES = ("epsilon_insensitive", "squared_epsilon_insensitive")
@@ -17,7 +17,7 @@ LOSSES = ("epsilon_insensitive", "squared_epsilon_insensitive")
 class IntersectionSVR(RegressorMixin, IntersectionModel):
     r"""Histogram intersection regression, trained and evaluated by tables.
 
-    Minimises :math:`\tfrac12 \|w\|^2 + \sum_i C_i \, \ell(y_i - f(x_i))` in the feature space of
+    Minimizes :math:`\tfrac12 \|w\|^2 + \sum_i C_i \, \ell(y_i - f(x_i))` in the feature space of
     :math:`k(x, y) = B + \sum_j \min(x_j, y_j)`, with :math:`\ell(r) = \max(0, |r| - \epsilon)` or
     its square. Targets are measured from their mean in standard deviations, so neither shifting nor
     scaling them changes the fit.
@@ -151,8 +151,8 @@ class IntersectionSVR(RegressorMixin, IntersectionModel):
         rows, targets, weights = rows[used], y[used].astype(np.float64), weights[used]
         if targets.size == 0:
             raise ValueError("sample_weight is zero for every row")
-        centre = float(np.average(targets, weights=weights))
-        targets = targets - centre
+        center = float(np.average(targets, weights=weights))
+        targets = targets - center
         most = float(np.abs(targets).max()) or 1.0  # squares of huge values are not finite
         unit = most * float(np.sqrt(np.average((targets / most) ** 2, weights=weights))) or 1.0
         training = self._train_on(rows, weights, 1)
@@ -168,7 +168,7 @@ class IntersectionSVR(RegressorMixin, IntersectionModel):
             )  # fmt: skip
 
         (result,), watch = self._run(solve, ["fit"], (X, y))
-        intercept = np.array([centre + unit * float(result.bias)])
+        intercept = np.array([center + unit * float(result.bias)])
         self._keep(training, [result], unit * result.coef[:, None], intercept, watch)
         return self
 

@@ -9,15 +9,15 @@ from typing import Any, Self
 
 import numpy as np
 
+from hilbin._arrays import Array
 from hilbin.estimators._kernel_outliers import OutlierMachine
 from hilbin.estimators._progress import with_callbacks
-from hilbin.kernels._arrays import Array
 
 
 class KernelOneClass(OutlierMachine):
     r"""One-class SVM with any kernel, given or computed, dense, sparse or row by row.
 
-    Minimises :math:`\tfrac12 \|w\|^2 - \rho + \frac{1}{\nu W} \sum_i w_i \max(0, \rho - f(x_i))`,
+    Minimizes :math:`\tfrac12 \|w\|^2 - \rho + \frac{1}{\nu W} \sum_i w_i \max(0, \rho - f(x_i))`,
     where weights :math:`w` have the sum :math:`W`. It is the problem of
     :class:`sklearn.svm.OneClassSVM`, whose scores are :math:`\nu W` times these.
 

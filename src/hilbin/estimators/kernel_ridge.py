@@ -1,6 +1,6 @@
 r"""Ridge regression with any kernel.
 
-:math:`f(x) = b + \sum_i c_i k(x_i, x)`, where :math:`c` and :math:`b` minimise :math:`\sum_i w_i
+:math:`f(x) = b + \sum_i c_i k(x_i, x)`, where :math:`c` and :math:`b` minimize :math:`\sum_i w_i
 (t_i - f(x_i))^2 + \alpha\, c^\top K c` (chapter 6 of C. Lampert, *Kernel Methods in Computer
 Vision*). One penalty takes a Cholesky decomposition of the Gram matrix; several take one
 eigen-decomposition, which also tells how well every row is predicted by a fit without it. A sparse
@@ -16,10 +16,10 @@ from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from hilbin.estimators._parameters import require_choice, require_positive, require_whole
+from hilbin._arrays import Array, check_rows
+from hilbin._parameters import require_choice, require_positive, require_whole
 from hilbin.estimators._ridge_rows import bands, checked_weights, is_precomputed, training_gram
 from hilbin.kernels import Kernel, NotPositiveDefiniteWarning
-from hilbin.kernels._arrays import Array, check_rows
 from hilbin.parallel import blas_threads
 from hilbin.solvers import Result, kernel_ridge, kernel_ridge_path, sparse_kernel_ridge
 
@@ -44,8 +44,8 @@ class Choice(NamedTuple):
 class KernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
     r"""Ridge regression with a kernel, with the best penalty found by leaving out every row.
 
-    Minimises :math:`\sum_i w_i (t_i - f(x_i))^2 + \alpha \|f\|^2`, exactly. The intercept is not
-    penalised.
+    Minimizes :math:`\sum_i w_i (t_i - f(x_i))^2 + \alpha \|f\|^2`, exactly. The intercept is not
+    penalized.
 
     Parameters
     ----------

@@ -12,15 +12,15 @@ import numpy as np
 from sklearn.base import ClassifierMixin, clone
 from sklearn.model_selection import check_cv
 
+from hilbin._arrays import Array
 from hilbin.estimators._kernel_classes import ClassMachine
 from hilbin.estimators._progress import with_callbacks
-from hilbin.kernels._arrays import Array
 
 
 class KernelSVC(ClassifierMixin, ClassMachine):
     r"""Support vector machine with any kernel, given or computed, dense, sparse or row by row.
 
-    Minimises :math:`\tfrac12 \|w\|^2 + \sum_i C_i \max(0, 1 - y_i f(x_i))`, the problem of
+    Minimizes :math:`\tfrac12 \|w\|^2 + \sum_i C_i \max(0, 1 - y_i f(x_i))`, the problem of
     :class:`sklearn.svm.SVC`, with a certificate of how far the solution can be from the optimum.
 
     Parameters
@@ -39,18 +39,18 @@ class KernelSVC(ClassifierMixin, ClassMachine):
     codes : array-like of shape (n_classes, n_machines), optional
         Of ``"ecoc"``: what every machine learns the classes as, -1 or 1, or 0 for not at all. By
         default all ways to split up to 7 classes in two, and a random choice for more.
-    bias : "free", "penalised" or float, default="free"
-        A free bias, as in LIBSVM, or one that is penalised like the weights: the number is added to
-        the kernel, "penalised" is the mean of :math:`k(x, x)`. Without the constraint of a free one
+    bias : "free", "penalized" or float, default="free"
+        A free bias, as in LIBSVM, or one that is penalized like the weights: the number is added to
+        the kernel, "penalized" is the mean of :math:`k(x, x)`. Without the constraint of a free one
         training is coordinate descent, which takes long where ``C`` is large. Crammer and Singer's
-        is always penalised.
+        is always penalized.
     class_weight : dict or "balanced", optional
         Factor of ``C`` for the rows of each class.
     tol : float, default=1e-3
         Tolerance on the gradient of the dual, as in LIBSVM. Up to 256 rows are solved to rounding.
         Below 1e-3, kernel values are not rounded to single precision.
     max_iter : int, optional
-        Most steps of a machine: pairs of rows, by default 100 million, or with a penalised bias
+        Most steps of a machine: pairs of rows, by default 100 million, or with a penalized bias
         sweeps over all rows, by default 100 000.
     max_time : float, optional
         Seconds after which training stops, with a usable model.

@@ -10,18 +10,18 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import RegressorMixin
 
+from hilbin._arrays import Array
+from hilbin._parameters import require_positive
 from hilbin.estimators._kernel_loss import LossMachine
 from hilbin.estimators._kernel_machine import STEPS, SWEEPS, Training
-from hilbin.estimators._parameters import require_positive
 from hilbin.estimators._progress import with_callbacks
-from hilbin.kernels._arrays import Array
 from hilbin.solvers import Result, icd, regression, smo
 
 
 class KernelSVR(RegressorMixin, LossMachine):
     r"""Support vector regression with any kernel, given or computed, dense, sparse or row by row.
 
-    Minimises :math:`\tfrac12 \|w\|^2 + \sum_i C_i \max(0, |y_i - f(x_i)| - \epsilon)`, the problem
+    Minimizes :math:`\tfrac12 \|w\|^2 + \sum_i C_i \max(0, |y_i - f(x_i)| - \epsilon)`, the problem
     of :class:`sklearn.svm.SVR`, with a certificate of how far the solution can be from the optimum.
 
     Parameters
@@ -32,13 +32,13 @@ class KernelSVR(RegressorMixin, LossMachine):
         Weight of the loss.
     epsilon : float, default=0.1
         Errors up to this cost nothing.
-    bias : "free", "penalised" or float, default="free"
-        As in :class:`KernelSVC`. A penalised bias is measured from the mean of the targets.
+    bias : "free", "penalized" or float, default="free"
+        As in :class:`KernelSVC`. A penalized bias is measured from the mean of the targets.
     tol : float, default=1e-3
         Tolerance on the gradient of the dual, in standard deviations of ``y``. Up to 256 rows are
         solved to rounding. Below 1e-3, kernel values are not rounded to single precision.
     max_iter : int, optional
-        Most steps: pairs of rows, by default 100 million, or with a penalised bias sweeps over all
+        Most steps: pairs of rows, by default 100 million, or with a penalized bias sweeps over all
         rows, by default 100 000.
     max_time : float, optional
         Seconds after which training stops, with a usable model.
@@ -162,8 +162,8 @@ class KernelSVR(RegressorMixin, LossMachine):
 
     def _solve(self, training: Training, start: list[Array] | None, data: Any) -> list[Array]:
         gram, weights = training.gram, training.weights
-        centre = float(np.average(training.targets, weights=weights))
-        targets = training.targets - centre
+        center = float(np.average(training.targets, weights=weights))
+        targets = training.targets - center
         most = float(np.abs(targets).max()) or 1.0  # squares of huge values are not finite
         unit = most * float(np.sqrt(np.average((targets / most) ** 2, weights=weights))) or 1.0
         targets, C = targets / unit, self.C / unit * weights
@@ -181,7 +181,7 @@ class KernelSVR(RegressorMixin, LossMachine):
         limits = STEPS if constant is None else SWEEPS
         (found,), watch = self._run(solve, ["fit"], data, limits, gram)
         value, gap = (unit * float(part) * unit for part in (found.objective, found.gap))
-        intercept = np.array([centre + unit * float(found.bias)])
+        intercept = np.array([center + unit * float(found.bias)])
         result = replace(found, objective=value, gap=gap)
         self._keep(training, unit * found.coef[:, None], intercept, [result], watch)
         return [found.dual]

@@ -1,8 +1,8 @@
-r"""Landmarks from data of any size: centres of k-means, a pass for every round.
+r"""Landmarks from data of any size: centers of k-means, a pass for every round.
 
-A round moves every centre :math:`c_j` to the mean of the rows nearest to it, which lowers
+A round moves every center :math:`c_j` to the mean of the rows nearest to it, which lowers
 :math:`\sum_i w_i \min_j \|x_i - c_j\|^2` (S. Lloyd, *Least Squares Quantization in PCM*, 1982). The
-sums of a round are those of :class:`~hilbin.stats.ClusterSums`, so the centres do not depend on how
+sums of a round are those of :class:`~hilbin.stats.ClusterSums`, so the centers do not depend on how
 the rows are cut into blocks. The start is k-means++ on a random sample of the rows. For smooth
 kernels such as the Gaussian that sum bounds the error of the Nyström map (K. Zhang, I. Tsang and J.
 Kwok, *Improved Nyström Low-Rank Approximation and Error Analysis*, 2008).
@@ -16,10 +16,10 @@ import numpy as np
 from sklearn.cluster import kmeans_plusplus
 from sklearn.utils import check_random_state
 
-from hilbin.estimators._parameters import require_positive, require_whole
+from hilbin._arrays import Array
+from hilbin._parameters import require_positive, require_whole
 from hilbin.estimators._passes import Survey, dense
 from hilbin.estimators._streamed import Passes
-from hilbin.kernels._arrays import Array
 from hilbin.stats import ClusterSums
 from hilbin.stream import Chunk, as_chunks
 
@@ -36,12 +36,12 @@ def stream_landmarks(
     client: Any = None,
     checkpoint: Any = None,
     memory: float | None = None,
-    progress: Callable[[str, int, int | None], object] | None = None,
+    callback: Callable[[str, int, int | None], object] | None = None,
     random_state: Any = 0,
 ) -> Array:
     """Landmarks for :class:`~hilbin.maps.NystroemMap` from data that do not fit into memory.
 
-    They are centres of k-means, by squared distance of the rows as they are: means of rows, so of
+    They are centers of k-means, by squared distance of the rows as they are: means of rows, so of
     histograms histograms again. The sample for the start, 16 rows for a landmark, is held in
     memory.
 
@@ -56,9 +56,9 @@ def stream_landmarks(
     rounds : int, default=5
         Rounds of k-means, a pass over the data each; 0 gives the start, which are rows of ``X``.
     n_jobs, checkpoint, memory
-        As in :class:`FeatureRidge`.
-    client, progress
-        As in :meth:`FeatureRidge.fit`.
+        As in :class:`MapRidge`.
+    client, callback
+        As in :meth:`MapRidge.fit`.
     random_state : int, RandomState or None, default=0
         Draws the sample and the start.
 
@@ -69,7 +69,7 @@ def stream_landmarks(
     Examples
     --------
     >>> import numpy as np
-    >>> from hilbin.estimators import FeatureRidgeClassifier, stream_landmarks
+    >>> from hilbin.estimators import MapRidgeClassifier, stream_landmarks
     >>> from hilbin.kernels import Gaussian
     >>> from hilbin.maps import NystroemMap
     >>> from sklearn.datasets import load_digits
@@ -77,7 +77,7 @@ def stream_landmarks(
     >>> blocks = [(X[i : i + 300], y[i : i + 300]) for i in range(0, 1500, 300)]
     >>> landmarks = stream_landmarks(blocks, 200)
     >>> nystroem = NystroemMap(Gaussian(5e-4), landmarks=landmarks)
-    >>> model = FeatureRidgeClassifier(nystroem, alpha=0.1).fit(blocks)
+    >>> model = MapRidgeClassifier(nystroem, alpha=0.1).fit(blocks)
     >>> bool(model.score(X[1500:], y[1500:]) > 0.93)
     True
     """
@@ -86,7 +86,7 @@ def stream_landmarks(
     if memory is not None:
         require_positive("memory, if not None,", memory)
     chunks = as_chunks(X, None, sample_weight, memory=memory)
-    passes = Passes(checkpoint, n_jobs, client, progress)
+    passes = Passes(checkpoint, n_jobs, client, callback)
     seed = int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
     survey = Survey(ROWS_PER_LANDMARK * n_landmarks, seed, classes=False, partly=False)
     sample = passes.fold("survey", chunks, survey)[0].rows
@@ -95,19 +95,19 @@ def stream_landmarks(
             f"n_landmarks={n_landmarks} is more than the {sample.shape[0]} rows of a weight above 0"
         )
     start, _ = kmeans_plusplus(sample, n_landmarks, random_state=seed, n_local_trials=1)
-    centres = np.asarray(dense(start), np.float64)
+    centers = np.asarray(dense(start), np.float64)
     for number in range(1, rounds + 1):
-        centres = passes.fold(f"round {number}", chunks, Cluster(centres)).mean
+        centers = passes.fold(f"round {number}", chunks, Cluster(centers)).mean
     passes.finish()
-    return centres
+    return centers
 
 
 @dataclass(frozen=True)
 class Cluster:
-    """What falls to every centre."""
+    """What falls to every center."""
 
-    centres: Array
+    centers: Array
 
     def __call__(self, chunk: Chunk) -> ClusterSums:
         """Of a block."""
-        return ClusterSums.of(chunk.X, self.centres, chunk.weight)
+        return ClusterSums.of(chunk.X, self.centers, chunk.weight)

@@ -12,10 +12,10 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from hilbin._arrays import Array
 from hilbin.estimators._descriptors import features_of, strips
 from hilbin.estimators._passes import Describe
 from hilbin.estimators._streamed import Passes, StreamedModel, keeps_sums
-from hilbin.kernels._arrays import Array
 from hilbin.solvers import pca
 from hilbin.stats import Moments
 
@@ -31,12 +31,12 @@ class StreamPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StreamedModel
     n_components : int or float, optional
         Components to keep, or the share of the variance they must have; by default all that have
         any variance.
-    map : transformer, optional
-        Map of a kernel, for components of its features; as in :class:`FeatureRidge`.
+    feature_map : transformer, optional
+        Map of a kernel, for components of its features; as in :class:`MapRidge`.
     whiten : bool, default=False
         Whether components are scaled to variance 1.
-    map_rows, keep_sums, n_jobs, checkpoint, memory, random_state
-        As in :class:`FeatureRidge`.
+    n_fit_samples, keep_sums, n_jobs, checkpoint, memory, random_state
+        As in :class:`MapRidge`.
 
     Attributes
     ----------
@@ -45,7 +45,7 @@ class StreamPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StreamedModel
     explained_variance_, explained_variance_ratio_ : ndarray of shape (n_components,)
         Variance along them, and its share of all variance.
     singular_values_ : ndarray of shape (n_components,)
-        Of the centred rows.
+        Of the centered rows.
     mean_ : ndarray of shape (n_features,)
         Of the features.
     n_components_ : int
@@ -54,7 +54,7 @@ class StreamPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StreamedModel
         Weight of the rows.
     residual_ : float
         How far the components are from eigenvectors, over the largest eigenvalue.
-    descriptors_ : list of tuples (name, columns, map)
+    transformers_ : list of tuples (name, columns, map)
         The fitted map.
     n_features_in_ : int
         Columns of ``X``.
@@ -77,9 +77,9 @@ class StreamPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StreamedModel
         self,
         n_components: Any = None,
         *,
-        map: Any = None,
+        feature_map: Any = None,
         whiten: bool = False,
-        map_rows: int = 10_000,
+        n_fit_samples: int = 10_000,
         keep_sums: bool = False,
         n_jobs: int | None = None,
         checkpoint: Any = None,
@@ -87,9 +87,9 @@ class StreamPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StreamedModel
         random_state: Any = 0,
     ):
         self.n_components = n_components
-        self.map = map
+        self.feature_map = feature_map
         self.whiten = whiten
-        self.map_rows = map_rows
+        self.n_fit_samples = n_fit_samples
         self.keep_sums = keep_sums
         self.n_jobs = n_jobs
         self.checkpoint = checkpoint
@@ -103,7 +103,7 @@ class StreamPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StreamedModel
         sample_weight: Any = None,
         *,
         client: Any = None,
-        progress: Any = None,
+        callback: Any = None,
     ) -> Self:
         """Find the components.
 
@@ -114,8 +114,8 @@ class StreamPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StreamedModel
         y : ignored
         sample_weight : array-like of shape (n_samples,), optional
             A weight of 2 is the row twice.
-        client, progress
-            As in :meth:`FeatureRidge.fit`.
+        client, callback
+            As in :meth:`MapRidge.fit`.
 
         Returns
         -------
@@ -123,9 +123,9 @@ class StreamPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StreamedModel
         """
         self._check_streaming()
         chunks = self._open(X, None, sample_weight, reset=True)
-        passes = Passes(self.checkpoint, self.n_jobs, client, progress)
+        passes = Passes(self.checkpoint, self.n_jobs, client, callback)
         self._survey(chunks, passes)
-        self._decompose(passes.fold("sums", chunks, Describe(self.descriptors_, self._budget))[0])
+        self._decompose(passes.fold("sums", chunks, Describe(self.transformers_, self._budget))[0])
         passes.finish()
         return self
 
@@ -148,7 +148,7 @@ class StreamPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StreamedModel
         passes = Passes(self.checkpoint, self.n_jobs)
         if first:
             self._survey(chunks, passes)
-        sums = passes.fold("sums", chunks, Describe(self.descriptors_, self._budget))[0]
+        sums = passes.fold("sums", chunks, Describe(self.transformers_, self._budget))[0]
         if hasattr(self, "_sums"):
             sums += Moments.from_state(self._sums)
         self._decompose(sums)
@@ -186,8 +186,8 @@ class StreamPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StreamedModel
         for chunk in self._open(X, reset=False):
             dtype = chunk.X.dtype if chunk.X.dtype.kind == "f" else np.float64
             out = np.empty((chunk.X.shape[0], self.n_components_), dtype)
-            for rows in strips(self.descriptors_, chunk.X, self._budget):
-                Z = features_of(self.descriptors_, chunk.X[rows])[0]
+            for rows in strips(self.transformers_, chunk.X, self._budget):
+                Z = features_of(self.transformers_, chunk.X[rows])[0]
                 out[rows] = Z @ directions.T - self.mean_ @ directions.T
             parts.append(out)
         return np.concatenate(parts) if parts else np.empty((0, self.n_components_))
@@ -205,7 +205,7 @@ class StreamPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StreamedModel
         rows : ndarray of shape (n_samples, n_features)
         """
         check_is_fitted(self, "components_")
-        if self.map is not None:
+        if self.feature_map is not None:
             raise ValueError("features of a map cannot be turned back into rows: map must be None")
         return (np.asarray(X) * self._scale()) @ self.components_ + self.mean_
 

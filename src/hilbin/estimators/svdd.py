@@ -1,6 +1,6 @@
 r"""Support vector data description: the smallest ball around the training rows.
 
-In the feature space of any kernel, the ball has the centre :math:`c = \sum_i c_i \phi(x_i)` and the
+In the feature space of any kernel, the ball has the center :math:`c = \sum_i c_i \phi(x_i)` and the
 radius :math:`R`; at most a share :math:`\nu` of the rows are outside. Where :math:`k(x, x)` is the
 same for all rows, the ball cuts out of their sphere what the plane of
 :class:`~hilbin.estimators.KernelOneClass` does; otherwise short rows and long ones are told apart.
@@ -11,9 +11,9 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from hilbin._arrays import Array, check_rows
 from hilbin.estimators._kernel_outliers import OutlierMachine
 from hilbin.estimators._progress import with_callbacks
-from hilbin.kernels._arrays import Array, check_rows
 
 CONSTANT = 1e-6  # share by which k(x, x) may vary and count as constant
 
@@ -21,8 +21,8 @@ CONSTANT = 1e-6  # share by which k(x, x) may vary and count as constant
 class SVDD(OutlierMachine):
     r"""Smallest ball around the data in the feature space of any kernel.
 
-    Minimises :math:`R^2 + \frac{1}{\nu W} \sum_i w_i \max(0, \|\phi(x_i) - c\|^2 - R^2)` over the
-    centre and the radius, where weights :math:`w` have the sum :math:`W`.
+    Minimizes :math:`R^2 + \frac{1}{\nu W} \sum_i w_i \max(0, \|\phi(x_i) - c\|^2 - R^2)` over the
+    center and the radius, where weights :math:`w` have the sum :math:`W`.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ class SVDD(OutlierMachine):
     ----------
     radius_ : float
         :math:`R`. If no row lies on the sphere it is in the middle of what is possible.
-    centre_norm_ : float
+    center_norm_ : float
         :math:`\|c\|`.
     offset_ : float
         :math:`-R^2`; ``decision_function`` is ``score_samples`` minus this.
@@ -88,7 +88,7 @@ class SVDD(OutlierMachine):
     >>> angles = np.linspace(0, 6, 50)
     >>> circle = 2 * np.column_stack([np.cos(angles), np.sin(angles)]) + [3, 4]
     >>> ball = SVDD(Linear(), nu=0.01).fit(circle)
-    >>> round(ball.radius_, 2), round(ball.centre_norm_, 2)
+    >>> round(ball.radius_, 2), round(ball.center_norm_, 2)
     (2.0, 5.0)
     >>> ball.predict([[3.0, 4.0], [0.0, 0.0]])
     array([ 1, -1])
@@ -138,9 +138,9 @@ class SVDD(OutlierMachine):
         norms = training.gram.rows.norms
         steady = np.ptp(norms) <= CONSTANT * norms.max()
         self._own_value = float(norms.mean()) if steady else None
-        dual_value = float(result.objective - result.gap)  # t c - |centre|^2 / 2
+        dual_value = float(result.objective - result.gap)  # t c - |center|^2 / 2
         squared = max(0.0, float(norms @ result.coef) - 2 * dual_value)
-        self.centre_norm_ = float(np.sqrt(squared))
+        self.center_norm_ = float(np.sqrt(squared))
         self.offset_ = -max(0.0, 2 * float(result.bias) + squared)
         self.radius_ = float(np.sqrt(-self.offset_))
         self._keep_single(training, result, watch, times=2.0)
@@ -164,7 +164,7 @@ class SVDD(OutlierMachine):
         return self.score_samples(X, diagonal) - self.offset_
 
     def score_samples(self, X: Any, diagonal: Any = None) -> Array:
-        """Minus the squared distance from the centre.
+        """Minus the squared distance from the center.
 
         Parameters
         ----------
@@ -179,7 +179,7 @@ class SVDD(OutlierMachine):
         """
         products = self._machine_scores(X)[:, 0] - self.intercept_
         own = self._own_values(X, products.size, diagonal)
-        return 2 * products - own - self.centre_norm_**2
+        return 2 * products - own - self.center_norm_**2
 
     def predict(self, X: Any, diagonal: Any = None) -> Array:
         """1 for rows in the ball, -1 for outliers.

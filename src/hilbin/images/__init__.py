@@ -9,10 +9,10 @@ from hilbin.images.augment import augment, distort, parse_transforms
 from hilbin.images.bag import BagOfWords
 from hilbin.images.codebook import Codebook
 from hilbin.images.codes import LBP, Centrist, ColorHistogram
-from hilbin.images.concat import Concat
+from hilbin.images.concat import ImageFeatures
 from hilbin.images.edges import EdgeHistogram
 from hilbin.images.fisher import FisherVector
-from hilbin.images.folders import find_images, labelled_images
+from hilbin.images.folders import find_images, labeled_images
 from hilbin.images.hog import FHOG, HOG
 from hilbin.images.invariance import FourierMagnitude, normalize_contrast, normalize_moments
 from hilbin.images.normalize import HistogramNormalizer
@@ -21,7 +21,7 @@ from hilbin.images.pyramid import SpatialPyramid
 from hilbin.images.read import (
     ImageError,
     UnreadableImageWarning,
-    grey,
+    gray,
     in_color,
     read_image,
     resized,
@@ -37,13 +37,13 @@ __all__ = [
     "Centrist",
     "Codebook",
     "ColorHistogram",
-    "Concat",
     "DenseSIFT",
     "EdgeHistogram",
     "FisherVector",
     "FourierMagnitude",
     "HistogramNormalizer",
     "ImageError",
+    "ImageFeatures",
     "LocalGrid",
     "OnnxFeatures",
     "RadialProfile",
@@ -54,9 +54,9 @@ __all__ = [
     "augment",
     "distort",
     "find_images",
-    "grey",
+    "gray",
     "in_color",
-    "labelled_images",
+    "labeled_images",
     "normalize_contrast",
     "normalize_moments",
     "parse_transforms",

@@ -50,7 +50,7 @@ class ImageTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         """The row of one image, as :func:`read_image` gives it."""
         raise NotImplementedError
 
-    def spread(self, image: Pixels, contributions: Array) -> NDArray[np.float64]:
+    def to_pixels(self, image: Pixels, contributions: Array) -> NDArray[np.float64]:
         """Share contributions of the features out over the pixels.
 
         Parameters
@@ -89,7 +89,7 @@ class ImageTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
             raise ValueError(f"max_side must be at least 1 or None, got {self.max_side!r}")
 
     def read(self, source: Any) -> Pixels:
-        """One image, in the size and the colours that this transformer takes."""
+        """One image, in the size and the colors that this transformer takes."""
         return read_image(source, max_side=self.max_side, color=self._uses_color)
 
     def transform(self, images: Any) -> Any:
@@ -119,14 +119,14 @@ class ImageTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         return rows
 
     def describe_all(
-        self, images: Any, *, progress: Callable[[int], object] | None = None
+        self, images: Any, *, callback: Callable[[int], object] | None = None
     ) -> tuple[Any, dict[int, ImageError]]:
         """Rows of all images, and which images cannot be read.
 
         Parameters
         ----------
         images : sequence of paths or arrays
-        progress : callable, optional
+        callback : callable, optional
             Called with the number of images just done, from any thread.
 
         Returns
@@ -151,8 +151,8 @@ class ImageTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
                     unreadable[i] = ImageError(source_name(sources[i], i), error.reason)
             if dense is None:
                 blocks[begin] = sp.csr_array(rows)
-            if progress is not None:
-                progress(end - begin)
+            if callback is not None:
+                callback(end - begin)
 
         parallel.run(task, parallel.ranges(len(sources), IMAGES_PER_TASK), self.n_jobs)
         found = dict(sorted(unreadable.items()))

@@ -1,7 +1,7 @@
 """An image is a bag of words, each at its place: grids of words, counted and painted.
 
 Every kind of word sits on a regular grid of places: a code of the census transform at every pixel,
-a quantised SIFT descriptor every few pixels. So an image is a short list of grids, and the
+a quantized SIFT descriptor every few pixels. So an image is a short list of grids, and the
 histograms of all cells of a spatial pyramid are counts over parts of their rows and columns.
 """
 
@@ -26,7 +26,7 @@ class LocalGrid:
     ----------
     features : float32 array of shape (rows, columns, d)
     ys, xs : arrays of shape (rows,) and (columns,)
-        Centres, in pixels; the middle of the first pixel is 0.
+        Centers, in pixels; the middle of the first pixel is 0.
     size : float
         Side of the square that a descriptor covers.
 
@@ -52,7 +52,7 @@ class WordGrid:
     ids : integer array of shape (rows, columns), or (rows, columns, m) with weights
         The word at every place, or the ``m`` words that share it.
     ys, xs : arrays of shape (rows,) and (columns,)
-        Centres, in pixels; the middle of the first pixel is 0.
+        Centers, in pixels; the middle of the first pixel is 0.
     size : float
         Side of the square that a word covers.
     weights : float array of the shape of ``ids``, optional
@@ -122,8 +122,8 @@ def paint(
     return corners.cumsum(axis=0).cumsum(axis=1)[:-1, :-1]
 
 
-def _extent(centres: Array, size: float, length: int) -> tuple[Array, Array]:
+def _extent(centers: Array, size: float, length: int) -> tuple[Array, Array]:
     """First pixel and the one after the last, at least one, within the image."""
-    begin = np.clip(np.floor(np.asarray(centres) + 0.5 - size / 2 + 0.5), 0, length - 1)
-    end = np.clip(np.floor(np.asarray(centres) + 0.5 + size / 2 + 0.5), begin + 1, length)
+    begin = np.clip(np.floor(np.asarray(centers) + 0.5 - size / 2 + 0.5), 0, length - 1)
+    end = np.clip(np.floor(np.asarray(centers) + 0.5 + size / 2 + 0.5), begin + 1, length)
     return begin.astype(np.intp), end.astype(np.intp)

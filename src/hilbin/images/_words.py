@@ -28,7 +28,7 @@ class WordSource(ImageTransformer):
         """The share of every word among the words of the image."""
         return histogram(self.words(image), image.shape, [WHOLE], [1.0], self.n_words)
 
-    def spread(self, image: Pixels, contributions: Array) -> NDArray[np.float64]:
+    def to_pixels(self, image: Pixels, contributions: Array) -> NDArray[np.float64]:
         """Share contributions of the words out over the pixels where they occur."""
         return spread_words(self.words(image), image.shape, [WHOLE], self.n_words, contributions)
 

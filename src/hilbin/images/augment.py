@@ -72,7 +72,7 @@ def augment(
     copies : int >= 0, default=1
         Number of copies of every image.
     color : bool, default=False
-        Whether images are read, and returned, in colour.
+        Whether images are read, and returned, in color.
     random_state : int, RandomState or None
         Chooses the distortions.
 

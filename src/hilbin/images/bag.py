@@ -1,4 +1,4 @@
-"""Bag of words: local descriptors quantised by a codebook.
+"""Bag of words: local descriptors quantized by a codebook.
 
 Hard assignment gives every descriptor to its nearest word. Soft assignment (van Gemert et al.,
 *Visual word ambiguity*, PAMI 2010) shares it among its ``m`` nearest words, ``w_j`` in proportion
@@ -26,7 +26,7 @@ POINTS_PER_WORD = 200
 
 
 class BagOfWords(WordSource):
-    """Histogram of quantised local descriptors.
+    """Histogram of quantized local descriptors.
 
     Parameters
     ----------
@@ -134,9 +134,9 @@ class BagOfWords(WordSource):
 
     def words(self, image: Pixels) -> list[WordGrid]:
         """The words of one image on the grids of its descriptors."""
-        return [self._quantised(grid) for grid in self.descriptor_.local(image)]
+        return [self._quantized(grid) for grid in self.descriptor_.local(image)]
 
-    def _quantised(self, grid: LocalGrid) -> WordGrid:
+    def _quantized(self, grid: LocalGrid) -> WordGrid:
         rows, columns, d = grid.features.shape
         points, words = grid.features.reshape(-1, d), self.codebook_
         if self.assignment == "hard":

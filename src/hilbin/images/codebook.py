@@ -1,9 +1,9 @@
 """Codebook: the words of a bag of words, by k-means.
 
 Lloyd's algorithm: ``c_j`` is the mean of the points nearest to it, ``min sum_i min_j |x_i -
-c_j|^2``. It starts from k-means++ seeds of a sample (Arthur & Vassilvitskii, 2007), puts a centre
+c_j|^2``. It starts from k-means++ seeds of a sample (Arthur & Vassilvitskii, 2007), puts a center
 that lost all its points onto the points worst served, and stops when the sum falls by less than
-``tol`` of itself. The nearest centre is found by a matrix product fused with the maximum
+``tol`` of itself. The nearest center is found by a matrix product fused with the maximum
 ``<x, c> - |c|^2 / 2``, exact for any number of words.
 """
 

@@ -2,11 +2,11 @@
 
 - :class:`Centrist`: the census transform (Wu & Rehg, *CENTRIST: a visual descriptor for scene
   categorization*, PAMI 2011). Bit ``b`` of the code of a pixel says whether it is at least as
-  bright as its ``b``-th neighbour; 256 words.
-- :class:`LBP`: local binary patterns (Ojala, Pietikäinen & Mäenpää, PAMI 2002), eight neighbours on
+  bright as its ``b``-th neighbor; 256 words.
+- :class:`LBP`: local binary patterns (Ojala, Pietikäinen & Mäenpää, PAMI 2002), eight neighbors on
   a circle of radius 1; the 58 patterns with at most two changes along the circle are words of their
   own, the rest share one.
-- :class:`ColorHistogram`: the cell of a colour space that the colour of a pixel lies in.
+- :class:`ColorHistogram`: the cell of a color space that the color of a pixel lies in.
 
 The histogram of the codes of an image is its row.
 """
@@ -18,12 +18,12 @@ from scipy.ndimage import sobel
 from hilbin._core import core
 from hilbin.images._grids import WordGrid
 from hilbin.images._words import WordSource
-from hilbin.images.read import Pixels, grey, in_color
+from hilbin.images.read import Pixels, gray, in_color
 
 SPACES = ("lab", "rgb", "hsv")
 
 
-def _neighbourhood_words(codes: NDArray[np.uint8]) -> list[WordGrid]:
+def _neighborhood_words(codes: NDArray[np.uint8]) -> list[WordGrid]:
     """Codes of all pixels but those at the border."""
     rows, columns = codes.shape
     return [WordGrid(codes, np.arange(1, rows + 1), np.arange(1, columns + 1), 3)]
@@ -47,8 +47,8 @@ class Centrist(WordSource):
     Parameters
     ----------
     edges : bool, default=False
-        Transform the strength of edges (Sobel's) instead of the grey values: outlines without
-        textures, which suits people and things, where grey values suit scenes.
+        Transform the strength of edges (Sobel's) instead of the gray values: outlines without
+        textures, which suits people and things, where gray values suit scenes.
     max_side : int, optional
         Larger images are reduced so that the longer side is this long.
     n_jobs : int, optional
@@ -60,7 +60,7 @@ class Centrist(WordSource):
     >>> from hilbin.images import Centrist
     >>> flat = np.full((16, 16), 7, np.uint8)
     >>> row = Centrist().fit_transform([flat])[0]
-    >>> row.shape, int(row.argmax())  # as bright as all its neighbours
+    >>> row.shape, int(row.argmax())  # as bright as all its neighbors
     ((256,), 255)
     """
 
@@ -75,13 +75,13 @@ class Centrist(WordSource):
 
     def words(self, image: Pixels) -> list[WordGrid]:
         """The code of every pixel but those at the border."""
-        values = np.ascontiguousarray(grey(image))
+        values = np.ascontiguousarray(gray(image))
         if self.edges:
             values = _edges(values)
         codes = _inner(values)
         if codes.size:
             core.census(values, codes)
-        return _neighbourhood_words(codes)
+        return _neighborhood_words(codes)
 
 
 class LBP(WordSource):
@@ -119,15 +119,15 @@ class LBP(WordSource):
 
     def words(self, image: Pixels) -> list[WordGrid]:
         """The pattern of every pixel but those at the border."""
-        values = np.ascontiguousarray(grey(image))
+        values = np.ascontiguousarray(gray(image))
         codes = _inner(values)
         if codes.size:
             core.lbp(values, codes, bool(self.uniform))
-        return _neighbourhood_words(codes)
+        return _neighborhood_words(codes)
 
 
 class ColorHistogram(WordSource):
-    """Histogram of colours.
+    """Histogram of colors.
 
     Parameters
     ----------
@@ -180,11 +180,11 @@ class ColorHistogram(WordSource):
 
     @property
     def n_words(self) -> int:  # type: ignore[override]
-        """How many cells the colours fall into."""
+        """How many cells the colors fall into."""
         return int(np.prod(self._bins()))
 
     def words(self, image: Pixels) -> list[WordGrid]:
-        """The colour cell of every pixel."""
+        """The color cell of every pixel."""
         values = _in_space(in_color(image), self.space)
         ids: NDArray[np.int32] = np.zeros(values.shape[:2], np.int32)
         for axis, bins in enumerate(self._bins()):

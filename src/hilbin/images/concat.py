@@ -11,7 +11,7 @@ from hilbin.images._grids import Array
 from hilbin.images.read import Pixels, as_sources
 
 
-class Concat(ImageTransformer):
+class ImageFeatures(ImageTransformer):
     """Rows of several image transformers, side by side.
 
     The intersection kernel of the rows, or any other homogeneous kernel, is the weighted sum of the
@@ -40,10 +40,10 @@ class Concat(ImageTransformer):
     Examples
     --------
     >>> import numpy as np
-    >>> from hilbin.images import Centrist, ColorHistogram, Concat
+    >>> from hilbin.images import Centrist, ColorHistogram, ImageFeatures
     >>> images = np.random.default_rng(0).integers(0, 256, (2, 16, 16, 3), np.uint8)
     >>> parts = [("texture", Centrist()), ("color", ColorHistogram())]
-    >>> both = Concat(parts, weights={"color": 0.5})
+    >>> both = ImageFeatures(parts, weights={"color": 0.5})
     >>> both.fit_transform(images).shape
     (2, 768)
     """
@@ -107,13 +107,13 @@ class Concat(ImageTransformer):
         ]
         return np.concatenate(rows)
 
-    def spread(self, image: Pixels, contributions: Array) -> NDArray[np.float64]:
+    def to_pixels(self, image: Pixels, contributions: Array) -> NDArray[np.float64]:
         """Share the contributions of all parts out over the pixels."""
         ends = np.cumsum([part._n_features_out for _, part in self.parts_])
         shares = np.split(np.asarray(contributions), ends[:-1])
         heat = np.zeros(image.shape[:2])
         for (_, part), share in zip(self.parts_, shares, strict=True):
-            heat += part.spread(image, share)
+            heat += part.to_pixels(image, share)
         return heat
 
     @property

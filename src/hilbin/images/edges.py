@@ -1,6 +1,6 @@
 """Histogram of the directions of edges.
 
-Where edges are and how they run says more about an image than its grey values do, and does not
+Where edges are and how they run says more about an image than its gray values do, and does not
 depend on the light (Lampert, *Kernel Methods in Computer Vision*, section 3.2.4.2). The derivative
 is that of a Gaussian, which is a derivative of the image freed from noise.
 """
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy import ndimage
 
 from hilbin.images._base import Array, ImageTransformer, Row
-from hilbin.images.read import Pixels, grey
+from hilbin.images.read import Pixels, gray
 
 FLAT = 1e-9  # a smaller magnitude is rounding, not a gradient
 
@@ -22,7 +22,7 @@ class EdgeHistogram(ImageTransformer):
 
     A pixel of magnitude :math:`|\nabla x|` is shared by the two nearest directions. The row is
     divided by the number of pixels: it sums to the mean magnitude, with white being 1. It does
-    not change with the brightness of the image, and normalised not with the contrast either.
+    not change with the brightness of the image, and normalized not with the contrast either.
 
     Parameters
     ----------
@@ -89,7 +89,7 @@ class EdgeHistogram(ImageTransformer):
         row: Any = sum(np.bincount(bins.ravel(), weight.ravel(), n) for bins, weight in votes)
         return (row / votes[0][0].size).astype(np.float32)
 
-    def spread(self, image: Pixels, contributions: Array) -> NDArray[np.float64]:
+    def to_pixels(self, image: Pixels, contributions: Array) -> NDArray[np.float64]:
         """Share the contribution of every bin out over its pixels, by their weight in it.
 
         What an empty bin contributes is spread evenly over the image.
@@ -106,7 +106,7 @@ class EdgeHistogram(ImageTransformer):
 
     def _votes(self, image: Pixels) -> list[tuple[Array, Array]]:
         """Bins of all pixels and the weight they give, for the lower and the upper direction."""
-        values = grey(image) / 255
+        values = gray(image) / 255
         down, across = (
             ndimage.gaussian_filter(values, self.sigma, order=order, mode="nearest")
             for order in ((1, 0), (0, 1))

@@ -1,4 +1,4 @@
-"""Labelled photographs: a folder for every class, or a table of paths and labels."""
+"""Labeled photographs: a folder for every class, or a table of paths and labels."""
 
 import csv
 import os
@@ -40,7 +40,7 @@ def find_images(folder: str | os.PathLike[str]) -> list[Path]:
     return found
 
 
-def labelled_images(source: str | os.PathLike[str]) -> tuple[list[Path], list[str]]:
+def labeled_images(source: str | os.PathLike[str]) -> tuple[list[Path], list[str]]:
     """Image files and their labels.
 
     Parameters
@@ -62,11 +62,11 @@ def labelled_images(source: str | os.PathLike[str]) -> tuple[list[Path], list[st
     --------
     >>> import tempfile
     >>> from pathlib import Path
-    >>> from hilbin.images import labelled_images
+    >>> from hilbin.images import labeled_images
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     table = Path(folder) / "labels.csv"
     ...     _ = table.write_text("path,label\\none.jpg,cat\\n")
-    ...     paths, labels = labelled_images(table)
+    ...     paths, labels = labeled_images(table)
     >>> paths[0].name, labels
     ('one.jpg', ['cat'])
     """

@@ -1,7 +1,7 @@
 """Histograms of oriented gradients, of square cells of pixels.
 
-- :class:`HOG`: nine directions without sign per cell, blocks of 2 by 2 cells normalised together,
-  clipped and normalised again; 36 numbers per block (Dalal & Triggs, CVPR 2005).
+- :class:`HOG`: nine directions without sign per cell, blocks of 2 by 2 cells normalized together,
+  clipped and normalized again; 36 numbers per block (Dalal & Triggs, CVPR 2005).
 - :class:`FHOG`: 18 directions with sign, 9 without, 4 amounts of texture; 31 numbers per cell
   (Felzenszwalb, Girshick, McAllester & Ramanan, PAMI 2010), in the form of VLFeat's ``vl_hog``.
 
@@ -16,7 +16,7 @@ from hilbin._core import core
 from hilbin.images._base import ImageTransformer, Row
 from hilbin.images._grids import Array, LocalGrid, WordGrid, paint
 from hilbin.images._local import LocalDescriptor
-from hilbin.images.read import Pixels, grey, in_color, resized
+from hilbin.images.read import Pixels, gray, in_color, resized
 
 
 class _Cells(ImageTransformer, LocalDescriptor):
@@ -57,7 +57,7 @@ class _Cells(ImageTransformer, LocalDescriptor):
         return bool(self.color)
 
     def _values(self, image: Pixels) -> NDArray[np.float32]:
-        plain = in_color(image) if self.color else grey(image)
+        plain = in_color(image) if self.color else gray(image)
         return np.ascontiguousarray(plain, np.float32) / np.float32(255)
 
     def describe(self, image: Pixels) -> Row:
@@ -69,19 +69,19 @@ class _Cells(ImageTransformer, LocalDescriptor):
         features = self._cells(self._values(image))
         if features.size == 0:
             return []
-        ys, xs = (self._centres(n) for n in features.shape[:2])
+        ys, xs = (self._centers(n) for n in features.shape[:2])
         return [LocalGrid(features, ys, xs, self._width * self.cell)]
 
-    def _centres(self, count: int) -> Array:
+    def _centers(self, count: int) -> Array:
         return (np.arange(count) + self._width / 2) * self.cell - 0.5
 
-    def spread(self, image: Pixels, contributions: Array) -> NDArray[np.float64]:
+    def to_pixels(self, image: Pixels, contributions: Array) -> NDArray[np.float64]:
         """Spread the contributions of every cell evenly over its pixels."""
         height, width = self._grid_shape(self.size)
         share = np.asarray(contributions, np.float64).reshape(height, width, -1).sum(axis=2)
         scale = image.shape[0] / self.size[0], image.shape[1] / self.size[1]
-        ys = (self._centres(height) + 0.5) * scale[0] - 0.5
-        xs = (self._centres(width) + 0.5) * scale[1] - 0.5
+        ys = (self._centers(height) + 0.5) * scale[0] - 0.5
+        xs = (self._centers(width) + 0.5) * scale[1] - 0.5
         side = self._width * self.cell * max(scale)
         return paint(image.shape, [WordGrid(share, ys, xs, side)], [share])
 
@@ -106,7 +106,7 @@ class FHOG(_Cells):
     size : (int, int), default=(64, 64)
         Height and width every image is brought to before it becomes a row.
     color : bool, default=True
-        Take the gradient of the channel where it is largest, or of the grey values.
+        Take the gradient of the channel where it is largest, or of the gray values.
     max_side : int, optional
         Larger images are reduced first; only for the grid of cells as a local descriptor.
     n_jobs : int, optional
@@ -140,7 +140,7 @@ class HOG(_Cells):
     size : (int, int), default=(64, 64)
         Height and width every image is brought to before it becomes a row.
     color : bool, default=True
-        Take the gradient of the channel where it is largest, or of the grey values.
+        Take the gradient of the channel where it is largest, or of the gray values.
     max_side : int, optional
         Larger images are reduced first; only for the grid of cells as a local descriptor.
     n_jobs : int, optional

@@ -1,6 +1,6 @@
 """Images brought to a standard form, and features that do not see some of what changes them.
 
-Lampert, *Kernel Methods in Computer Vision*, section 3.2. Normalisation undoes a change: brightness
+Lampert, *Kernel Methods in Computer Vision*, section 3.2. Normalization undoes a change: brightness
 and contrast by stretching the values (3.1), place, size and direction by moments (3.2)-(3.4).
 Invariant features leave the change out: the magnitude of the Fourier transform does not see cyclic
 shifts, an average over turned images does not see turns, the gradient does not see brightness.
@@ -12,9 +12,9 @@ import numpy as np
 from scipy import ndimage
 
 from hilbin.images._base import Array, ImageTransformer, Row
-from hilbin.images.read import Pixels, grey, resized
+from hilbin.images.read import Pixels, gray, resized
 
-REACH = 3.0  # standard deviations from the middle to the border of an image normalised by moments
+REACH = 3.0  # standard deviations from the middle to the border of an image normalized by moments
 TRIANGLE = 1 / 6  # variance of the triangle that linear interpolation makes of a pixel
 SYMMETRIC = 1e-6  # skewness below which an axis has no direction
 
@@ -47,9 +47,9 @@ def normalize_contrast(image: Any) -> Array:
 
 
 def normalize_moments(image: Any, size: int | None = None) -> Array:
-    """Shift, turn and scale an image so that its mass is centred, upright and round: (3.2)-(3.4).
+    """Shift, turn and scale an image so that its mass is centered, upright and round: (3.2)-(3.4).
 
-    The grey value is mass. In the result its mean is the middle, the mixed second moment is 0 and
+    The gray value is mass. In the result its mean is the middle, the mixed second moment is 0 and
     the other two are equal, one standard deviation being a sixth of the side; what lies farther
     than three of them from the middle is cut off. Of the two turns that do this, half a turn
     apart, it is the one with a positive third moment along the first axis. How the image was
@@ -86,12 +86,12 @@ def normalize_moments(image: Any, size: int | None = None) -> Array:
     values = given.astype(np.float64).reshape(*given.shape[:2], -1)
     if values.min() < 0:
         raise ValueError(f"image has the negative value {values.min():g}: mass is >= 0")
-    centre, axes = _frame(values.mean(axis=2))
+    center, axes = _frame(values.mean(axis=2))
     step = axes * (2 * REACH / side)
     fine = max(1, int(np.ceil(np.abs(step).sum(axis=0).max())))  # samples per pixel and axis
     middle = (side * fine - 1) / 2
     step = step / fine
-    offset = centre - step @ np.full(2, middle)
+    offset = center - step @ np.full(2, middle)
     planes = [
         ndimage.affine_transform(
             values[:, :, c], step, offset, (side * fine,) * 2, order=1, mode="grid-constant"
@@ -103,13 +103,13 @@ def normalize_moments(image: Any, size: int | None = None) -> Array:
 
 
 def _frame(mass: Array) -> tuple[Array, Array]:
-    """Centre of mass, and the principal axes, a standard deviation long, as columns."""
+    """Center of mass, and the principal axes, a standard deviation long, as columns."""
     total = mass.sum()
     if total == 0:
         return np.zeros(2), np.eye(2)
     i, j = np.indices(mass.shape)
-    centre = np.array([(mass * i).sum(), (mass * j).sum()]) / total
-    i, j = i - centre[0], j - centre[1]
+    center = np.array([(mass * i).sum(), (mass * j).sum()]) / total
+    i, j = i - center[0], j - center[1]
     m_ii, m_jj, m_ij = ((mass * a * b).sum() / total for a, b in ((i, i), (j, j), (i, j)))
     angle = np.arctan2(2 * m_ij, m_ii - m_jj) / 2
     turn = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
@@ -117,7 +117,7 @@ def _frame(mass: Array) -> tuple[Array, Array]:
     axes = turn * np.sqrt([half + root, half - root])
     skews = [(mass * ((v[0] * i + v[1] * j) / (v @ v)) ** 3).sum() / total for v in axes.T]
     skew = skews[0] if abs(skews[0]) > SYMMETRIC else skews[1]
-    return centre, -axes if skew < 0 else axes
+    return center, -axes if skew < 0 else axes
 
 
 def _checked(image: Any) -> Array:
@@ -142,7 +142,7 @@ class FourierMagnitude(ImageTransformer):
     """Magnitude of the two-dimensional Fourier transform, which does not see cyclic shifts.
 
     Images are brought to ``size`` by ``size`` pixels; the magnitudes of the non-redundant half of
-    the frequencies follow, divided by the number of pixels, so that the first one is the mean grey
+    the frequencies follow, divided by the number of pixels, so that the first one is the mean gray
     value, white being 1. The phases, which hold the places of things, are lost.
 
     Parameters
@@ -176,7 +176,7 @@ class FourierMagnitude(ImageTransformer):
 
     def describe(self, image: Pixels) -> Row:
         """The magnitudes of one image."""
-        values = resized(grey(image), (self.size, self.size)) / 255
+        values = resized(gray(image), (self.size, self.size)) / 255
         return (np.abs(np.fft.rfft2(values)) / values.size).ravel().astype(np.float32)
 
     @property

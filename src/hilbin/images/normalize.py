@@ -1,4 +1,4 @@
-"""Histograms made comparable: binarised, damped, weighted by rarity, scaled.
+"""Histograms made comparable: binarized, damped, weighted by rarity, scaled.
 
 Images have different numbers of words, a word that repeats says less every time, and a word that
 every image has says nothing. The remedies, each a step that can be left out (Lampert, *Kernel
@@ -16,13 +16,13 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from hilbin.kernels._arrays import apply, check_rows
+from hilbin._arrays import apply, check_rows
 
 Array = NDArray[Any]
 
 
 class HistogramNormalizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
-    """Normalise rows of non-negative values.
+    """Normalize rows of non-negative values.
 
     In this order:
 
@@ -99,7 +99,7 @@ class HistogramNormalizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator)
         return self
 
     def transform(self, X: Any) -> Any:
-        """The normalised rows.
+        """The normalized rows.
 
         Parameters
         ----------

@@ -104,7 +104,7 @@ class OnnxFeatures(ImageTransformer):
         pooled = features.mean(axis=1) if self.pool == "avg" else features.max(axis=1)
         return pooled.astype(np.float32)
 
-    def spread(self, image: Pixels, contributions: Array) -> NDArray[np.float64]:
+    def to_pixels(self, image: Pixels, contributions: Array) -> NDArray[np.float64]:
         """Share contributions out over the places where the features were seen."""
         features = self._map(image).astype(np.float64)
         if features.ndim == 1:

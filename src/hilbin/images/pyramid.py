@@ -137,7 +137,7 @@ class SpatialPyramid(ImageTransformer):
         grids = self.words_.words(image)
         return histogram(grids, image.shape, self.cuts_, self.weights_, self.words_.n_words)
 
-    def spread(self, image: Pixels, contributions: Array) -> NDArray[np.float64]:
+    def to_pixels(self, image: Pixels, contributions: Array) -> NDArray[np.float64]:
         """Share contributions of words in cells out over the pixels where they occur."""
         grids = self.words_.words(image)
         return spread_words(grids, image.shape, self.cuts_, self.words_.n_words, contributions)

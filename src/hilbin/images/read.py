@@ -1,4 +1,4 @@
-"""From files to arrays of grey or colour values.
+"""From files to arrays of gray or color values.
 
 Pillow decodes. A JPEG that is much larger than wanted is decoded at a half, a quarter or an eighth
 of its size (the decoder leaves the high frequencies out), the rest of the way is an area average.
@@ -68,7 +68,7 @@ def read_image(
     max_side : int, optional
         Larger images are reduced so that the longer side is this long.
     color : bool, default=False
-        Whether to return red, green and blue, or grey values.
+        Whether to return red, green and blue, or gray values.
     max_pixels : int, default=100_000_000
         Files that claim more are refused before they are decoded.
 
@@ -99,14 +99,14 @@ def read_image(
     return np.array(picture)
 
 
-def grey(image: Pixels) -> Pixels:
-    """Grey values of a colour image (ITU-R 601-2 luma, as Pillow's); a grey one as it is.
+def gray(image: Pixels) -> Pixels:
+    """Gray values of a color image (ITU-R 601-2 luma, as Pillow's); a gray one as it is.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from hilbin.images import grey
-    >>> grey(np.full((1, 2, 3), 9, np.uint8))
+    >>> from hilbin.images import gray
+    >>> gray(np.full((1, 2, 3), 9, np.uint8))
     array([[9, 9]], dtype=uint8)
     """
     if image.ndim == 2:
@@ -117,7 +117,7 @@ def grey(image: Pixels) -> Pixels:
 
 
 def in_color(image: Pixels) -> Pixels:
-    """A grey image with three equal channels; a colour image as it is.
+    """A gray image with three equal channels; a color image as it is.
 
     Examples
     --------
@@ -203,7 +203,7 @@ def _refuse_bomb(name: str, height: int, width: int, max_pixels: int) -> None:
 
 
 def _plain(picture: Any, color: bool) -> Any:
-    """To 8-bit grey or colour, whatever the mode of the file."""
+    """To 8-bit gray or color, whatever the mode of the file."""
     from PIL import Image
 
     if picture.mode in ("I", "F") or picture.mode.startswith("I;16"):
@@ -214,7 +214,7 @@ def _plain(picture: Any, color: bool) -> Any:
         page = Image.new("RGBA", picture.size, _WHITE)
         picture = Image.alpha_composite(page, picture.convert("RGBA"))
     wanted = "RGB" if color else "L"
-    if picture.mode not in ("L", "RGB", wanted):  # one way for every mode: through colour
+    if picture.mode not in ("L", "RGB", wanted):  # one way for every mode: through color
         picture = picture.convert("RGB")
     return picture if picture.mode == wanted else picture.convert(wanted)
 

@@ -13,11 +13,11 @@ from scipy import ndimage
 from sklearn.base import clone
 
 from hilbin.images._base import Array, ImageTransformer, Row
-from hilbin.images.read import Pixels, as_sources, grey
+from hilbin.images.read import Pixels, as_sources, gray
 
 
 class RadialProfile(ImageTransformer):
-    """Mean grey value along circles about the middle of the image, white being 1.
+    """Mean gray value along circles about the middle of the image, white being 1.
 
     Parameters
     ----------
@@ -54,13 +54,13 @@ class RadialProfile(ImageTransformer):
         rings = self._rings(image)
         inside = rings < self.n_rings
         counts = np.bincount(rings[inside], minlength=self.n_rings)
-        sums = np.bincount(rings[inside], grey(image)[inside] / 255, minlength=self.n_rings)
+        sums = np.bincount(rings[inside], gray(image)[inside] / 255, minlength=self.n_rings)
         return (sums / np.maximum(counts, 1)).astype(np.float32)
 
-    def spread(self, image: Pixels, contributions: Array) -> NDArray[np.float64]:
+    def to_pixels(self, image: Pixels, contributions: Array) -> NDArray[np.float64]:
         """Share the contribution of a ring out over its pixels, by brightness."""
         rings = self._rings(image)
-        return share_out(rings, grey(image).astype(np.float64), np.asarray(contributions))
+        return share_out(rings, gray(image).astype(np.float64), np.asarray(contributions))
 
     def _rings(self, image: Pixels) -> Array:
         """Number of the ring of every pixel; ``n_rings`` or more outside of all."""
@@ -80,7 +80,7 @@ class RotationIntegrated(ImageTransformer):
 
     With 2 or 4 rotations, half or quarter turns, whole images are turned and the features are the
     same for an image and its turned versions, exactly. With another number, what is turned is the
-    largest disc about the middle, on a ground of its mean colour, and the features are the same up
+    largest disc about the middle, on a ground of its mean color, and the features are the same up
     to interpolation.
 
     Parameters
@@ -150,13 +150,13 @@ class RotationIntegrated(ImageTransformer):
         mean: Any = np.mean(rows, axis=0, dtype=np.float64)
         return mean.astype(np.float32)
 
-    def spread(self, image: Pixels, contributions: Array) -> NDArray[np.float64]:
+    def to_pixels(self, image: Pixels, contributions: Array) -> NDArray[np.float64]:
         """The mean of what the versions say, turned back; only for 1, 2 or 4 rotations."""
         if self.n_rotations not in (1, 2, 4):
             raise NotImplementedError("only whole, half and quarter turns can be turned back")
         heat = np.zeros(image.shape[:2])
         for number, turned in enumerate(self._turned(image)):
-            part = self.transformer_.spread(turned, contributions)
+            part = self.transformer_.to_pixels(turned, contributions)
             heat += np.rot90(part, -number * (4 // self.n_rotations))
         return heat / self.n_rotations
 

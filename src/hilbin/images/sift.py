@@ -1,7 +1,7 @@
 """Dense SIFT: histograms of gradient directions around the points of a grid.
 
 A descriptor covers 4 by 4 square bins of ``b`` pixels and counts the gradients of its surroundings
-by eight directions, weighted by their size and shared linearly between neighbouring directions and
+by eight directions, weighted by their size and shared linearly between neighboring directions and
 bins; it is scaled to length 1, clipped at 0.2 and scaled again (Lowe, IJCV 2004). On a grid all
 descriptors of one size are samples of eight filtered images, so that their cost hardly depends on
 how many there are. The window over the descriptor is flat, as in VLFeat's fast ``dsift``, and the
@@ -14,7 +14,7 @@ from scipy.ndimage import gaussian_filter
 from hilbin._core import core
 from hilbin.images._grids import LocalGrid
 from hilbin.images._local import LocalDescriptor
-from hilbin.images.read import Pixels, grey
+from hilbin.images.read import Pixels, gray
 
 PIXEL_SMOOTHING = 0.25  # the square of the blur that a pixel has by itself
 
@@ -25,7 +25,7 @@ class DenseSIFT(LocalDescriptor):
     Parameters
     ----------
     step : int, default=8
-        Pixels between neighbouring descriptors.
+        Pixels between neighboring descriptors.
     bin_sizes : sequence of int, default=(4, 8)
         Side of one of the 4 by 4 bins in pixels, for every size of descriptor.
     smoothing : float, default=6
@@ -33,7 +33,7 @@ class DenseSIFT(LocalDescriptor):
     contrast : float, default=0.005
         Descriptors whose gradients are shorter than this are zero: their direction is noise.
     root : bool, default=False
-        Take the square root of the L1-normalised descriptor (RootSIFT), whose Euclidean distance
+        Take the square root of the L1-normalized descriptor (RootSIFT), whose Euclidean distance
         is the Hellinger distance of the SIFT histograms.
 
     Examples
@@ -69,7 +69,7 @@ class DenseSIFT(LocalDescriptor):
                 f"step and bin_sizes must be whole numbers >= 1, got {self.step!r} and "
                 f"{self.bin_sizes!r}"
             )
-        values = np.ascontiguousarray(grey(image), np.float32) / np.float32(255)
+        values = np.ascontiguousarray(gray(image), np.float32) / np.float32(255)
         return [grid for size in self.bin_sizes if (grid := self._grid(values, int(size)))]
 
     def _grid(self, values: np.ndarray, size: int) -> LocalGrid | None:

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse.linalg import LinearOperator
 
-from hilbin.kernels._arrays import Array, Matrix
+from hilbin._arrays import Array, Matrix
 
 
 class LazyGram(LinearOperator):

@@ -8,8 +8,8 @@ import numpy.typing as npt
 import scipy.sparse as sp
 from joblib import effective_n_jobs
 
+from hilbin._arrays import Array, Matrix
 from hilbin._core import core
-from hilbin.kernels._arrays import Array, Matrix
 from hilbin.parallel import ranges, run
 
 ROWS_PER_TASK = 96  # one row block of the core, and a multiple of every panel's rows

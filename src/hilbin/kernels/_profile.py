@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 from numpy.polynomial import Chebyshev, Polynomial
 
+from hilbin._arrays import Array, Function
 from hilbin._core import core
-from hilbin.kernels._arrays import Array, Function
 from hilbin.kernels._pairwise import Op
 
 DEGREES = (2, 6, 10)  # of the polynomials that are compiled

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from hilbin.kernels._arrays import Array
+from hilbin._arrays import Array
 from hilbin.parallel import ranges, run
 
 BLOCK_BYTES = 1 << 18

@@ -16,7 +16,7 @@ from typing import ClassVar
 import numpy as np
 import scipy.sparse as sp
 
-from hilbin.kernels._arrays import Array, Matrix, row_sums
+from hilbin._arrays import Array, Matrix, row_sums
 from hilbin.kernels._pairwise import Op, pairwise_sum, sums_against
 from hilbin.kernels._profile import profile_op
 from hilbin.kernels.base import Kernel

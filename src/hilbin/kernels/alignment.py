@@ -4,15 +4,15 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils import check_consistent_length, column_or_1d
 
-from hilbin.kernels._arrays import Array
+from hilbin._arrays import Array
 from hilbin.kernels.base import dense
 
 
 def kernel_alignment(K: object, y: object) -> float:
-    r"""Centred kernel target alignment, between -1 and 1.
+    r"""Centered kernel target alignment, between -1 and 1.
 
     :math:`\langle HKH, L \rangle_F / (\|HKH\|_F \|L\|_F)` with :math:`H = I - 11^T/n` and
-    :math:`L` the centred Gram matrix of the one-hot labels (Cristianini et al., 2001; centred by
+    :math:`L` the centered Gram matrix of the one-hot labels (Cristianini et al., 2001; centered by
     Cortes, Mohri and Rostamizadeh, 2012).
 
     Parameters
@@ -39,8 +39,8 @@ def kernel_alignment(K: object, y: object) -> float:
     onehot = (labels[:, None] == classes).astype(np.float64)
     onehot -= onehot.mean(axis=0)
     means = K.mean(axis=0)
-    centred = K - means - means[:, None] + means.mean()
+    centered = K - means - means[:, None] + means.mean()
     target_norm = np.linalg.norm(onehot.T @ onehot)
-    norm = np.linalg.norm(centred)
+    norm = np.linalg.norm(centered)
     # A constant matrix has nothing to agree with.
-    return float(np.sum(onehot * (centred @ onehot)) / (norm * target_norm)) if norm > 0 else 0.0
+    return float(np.sum(onehot * (centered @ onehot)) / (norm * target_norm)) if norm > 0 else 0.0

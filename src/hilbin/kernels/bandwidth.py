@@ -14,7 +14,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from sklearn.utils import check_random_state
 
-from hilbin.kernels._arrays import Array, Matrix
+from hilbin._arrays import Array, Matrix
 
 SAMPLE_ROWS = 2000
 

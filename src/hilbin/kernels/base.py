@@ -15,7 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn import get_config
 
-from hilbin.kernels._arrays import Array, Matrix, check_pair, check_rows
+from hilbin._arrays import Array, Matrix, check_pair, check_rows
 from hilbin.kernels.bandwidth import is_rule
 
 

@@ -9,21 +9,22 @@ import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 
-from hilbin.kernels._arrays import Array
+from hilbin._arrays import Array
 from hilbin.kernels._pairwise import pairwise_sum
 from hilbin.kernels.additive import AdditiveKernel, HomogeneousKernel
 from hilbin.kernels.base import Kernel, NotPositiveDefiniteWarning, dense
 
 
 def check_kernel(
-    kernel: Kernel, X: object | None = None, *, map: Any = None, random_state: Any = 0
+    kernel: Kernel, X: object | None = None, *, feature_map: Any = None, random_state: Any = 0
 ) -> None:
     """Raise ``AssertionError`` naming the first law that ``kernel`` breaks.
 
     Symmetry, positive semi-definiteness (unless ``psd`` is False), diagonal, rectangular part of
     the whole, float32, tiles, products without the matrix, CSR = dense, scalars = matrix, cloning;
     for additive kernels that their compiled function is their profile; for homogeneous ones that
-    scaling the data scales the matrix; for a ``map`` that its features keep to the error it states.
+    scaling the data scales the matrix; for a ``feature_map`` that its features keep
+    to the error it states.
 
     Parameters
     ----------
@@ -32,7 +33,7 @@ def check_kernel(
     X : array-like of shape (n, d), optional
         Rows to test on; by default 40 sparse random rows of 12 columns, with duplicates, near
         duplicates, an empty row and very different scales among them.
-    map : transformer, optional
+    feature_map : transformer, optional
         A map of this kernel (:mod:`hilbin.maps`) to fit to the rows.
     random_state : int, RandomState or None
         Makes the default rows.
@@ -75,8 +76,8 @@ def check_kernel(
         warnings.simplefilter("ignore", NotPositiveDefiniteWarning)
         assert clone(kernel) == kernel, f"{kernel!r} breaks the law of cloning"
     _check_families(kernel, rows, K, same)
-    if map is not None:
-        _check_map(map, rows, K)
+    if feature_map is not None:
+        _check_map(feature_map, rows, K)
 
 
 def _check_families(kernel: Kernel, rows: Array, K: Array, same: Callable[..., None]) -> None:
@@ -92,9 +93,9 @@ def _check_families(kernel: Kernel, rows: Array, K: Array, same: Callable[..., N
         same(kernel.gram(3.0 * rows) / 3.0**kernel.degree, K, "homogeneity")
 
 
-def _check_map(map: Any, rows: Array, K: Array) -> None:
+def _check_map(feature_map: Any, rows: Array, K: Array) -> None:
     """Features keep to the stated error, alike for dense, CSR and float32 rows."""
-    fitted = clone(map).fit(rows)
+    fitted = clone(feature_map).fit(rows)
     Z = fitted.transform(rows)
     inner = getattr(fitted, "inner_", None)
     if inner is None or getattr(fitted, "orthonormal", False):
@@ -103,12 +104,14 @@ def _check_map(map: Any, rows: Array, K: Array) -> None:
         product = Z @ (inner @ dense(Z.T))
     terms = rows.shape[1] if fitted.error_.per == "value" else 1
     error, bound = np.max(np.abs(product - K)), terms * fitted.error_.worst
-    assert error <= bound + 1e-7 * K.max(), f"{map!r} states an error of {bound:.1e}: {error:.1e}"
+    assert error <= bound + 1e-7 * K.max(), (
+        f"{feature_map!r} states an error of {bound:.1e}: {error:.1e}"
+    )
     scale = np.max(np.abs(dense(Z)))
     others = {"CSR = dense": sp.csr_array(rows), "float32": rows.astype(np.float32)}
     for law, other in others.items():
         apart = np.max(np.abs(dense(fitted.transform(other)) - dense(Z))) / scale
-        assert apart <= 2e-5, f"{map!r} breaks the law of {law}: {apart:.1e}"
+        assert apart <= 2e-5, f"{feature_map!r} breaks the law of {law}: {apart:.1e}"
 
 
 def _default_rows(random_state: Any) -> Array:

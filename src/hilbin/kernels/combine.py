@@ -6,7 +6,7 @@ from typing import Any, Self
 import numpy as np
 import scipy.sparse as sp
 
-from hilbin.kernels._arrays import Array, Matrix
+from hilbin._arrays import Array, Matrix
 from hilbin.kernels.base import Kernel, dense
 from hilbin.kernels.gcs import GCS
 from hilbin.parallel import ranges
@@ -77,7 +77,7 @@ class Product(PairKernel):
     r"""Product, :math:`K(x, y) = k_1(x, y)\,k_2(x, y)`; written ``k1 * k2``.
 
     If either kernel has compact support so has the product, and the other kernel is kept only
-    where the first is not 0. The kernel of Boughorbel et al. for colour histograms is
+    where the first is not 0. The kernel of Boughorbel et al. for color histograms is
     ``Power(GCS(radius) * Laplace(gamma, p=2), 0.25)``.
 
     Parameters

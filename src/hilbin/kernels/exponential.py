@@ -6,7 +6,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from hilbin.kernels._arrays import Array, Matrix
+from hilbin._arrays import Array, Matrix
 from hilbin.kernels._rowwise import rowwise
 from hilbin.kernels.bandwidth import Rule, is_rule, sample, statistic
 from hilbin.kernels.base import Kernel, dense, require_positive

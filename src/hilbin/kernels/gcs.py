@@ -6,7 +6,7 @@ the volume of one: with :math:`u = \|x - y\| / (2r)`
 .. math:: \kappa_n(u) = I_{1 - u^2}\left(\tfrac{n + 1}{2}, \tfrac12\right),
           \qquad \kappa_n(u \ge 1) = 0,
 
-:math:`I` the regularised incomplete beta function (Boughorbel, Tarel, Fleuret and Boujemaa, *The
+:math:`I` the regularized incomplete beta function (Boughorbel, Tarel, Fleuret and Boujemaa, *The
 GCS Kernel for SVM-Based Image Recognition*, 2005; the paper's recursion for even :math:`n` lacks a
 factor 1/2 and is not positive definite). Most entries of a Gram matrix are exactly 0, so it is CSR:
 a matrix product in float32 finds the pairs that may be close, and only their distances are computed
@@ -22,8 +22,8 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.special import beta, betainc, betaincc
 
+from hilbin._arrays import Array, Matrix, apply, row_sums
 from hilbin._core import core
-from hilbin.kernels._arrays import Array, Matrix, apply, row_sums
 from hilbin.kernels._pairwise import csr_structure, pairwise_sum
 from hilbin.kernels.bandwidth import Rule, is_rule, sample, statistic
 from hilbin.kernels.base import Kernel, require_positive
@@ -188,10 +188,10 @@ class GCS(Kernel):
 def _products(X: Matrix, Y: Matrix) -> tuple[Any, Array, Array, float]:
     """Inner products by bands and squared norms in float32, and the bound of their rounding.
 
-    Dense rows are centred first, which changes no distance and makes the norms, and with them the
+    Dense rows are centered first, which changes no distance and makes the norms, and with them the
     rounding, small.
     """
-    centre = 0 if sp.issparse(X) else X.mean(axis=0, dtype=np.float64)
+    center = 0 if sp.issparse(X) else X.mean(axis=0, dtype=np.float64)
 
     def cross(begin: int, end: int) -> Array:
         with np.errstate(all="ignore"):
@@ -199,8 +199,8 @@ def _products(X: Matrix, Y: Matrix) -> tuple[Any, Array, Array, float]:
 
     # What overflows float32 counts as close, and the exact distances decide.
     with np.errstate(all="ignore"):
-        x = apply(X, lambda v: v - centre).astype(np.float32)
-        y = x if Y is X else apply(Y, lambda v: v - centre).astype(np.float32)
+        x = apply(X, lambda v: v - center).astype(np.float32)
+        y = x if Y is X else apply(Y, lambda v: v - center).astype(np.float32)
         norms = [row_sums(Z, np.square).astype(np.float32) for Z in (x, y)]
     return cross, *norms, 2 * (X.shape[1] + 16) * float(np.finfo(np.float32).eps)
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hilbin.kernels._arrays import Array, Matrix, apply
+from hilbin._arrays import Array, Matrix, apply
 from hilbin.kernels.additive import HomogeneousKernel
 from hilbin.kernels.linear import inner_products
 

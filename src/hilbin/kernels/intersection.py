@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hilbin.kernels._arrays import Array
+from hilbin._arrays import Array
 from hilbin.kernels._pairwise import Op
 from hilbin.kernels.additive import HomogeneousKernel
 from hilbin.kernels.base import require_positive
@@ -14,7 +14,7 @@ from hilbin.kernels.base import require_positive
 class Intersection(HomogeneousKernel):
     r"""Histogram intersection, :math:`K(x, y) = \sum_d \min(x_d^\beta, y_d^\beta)`.
 
-    Positive definite on non-negative rows (Swain and Ballard, 1991; generalised by Boughorbel,
+    Positive definite on non-negative rows (Swain and Ballard, 1991; generalized by Boughorbel,
     Tarel and Boujemaa, 2005). Homogeneous of degree :math:`\beta`; profile
     :math:`e^{-\beta t / 2}`.
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hilbin.kernels._arrays import Array
+from hilbin._arrays import Array
 from hilbin.kernels._pairwise import Op
 from hilbin.kernels.additive import HomogeneousKernel
 

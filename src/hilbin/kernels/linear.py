@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from sklearn.utils.extmath import safe_sparse_dot
 
-from hilbin.kernels._arrays import Array, Matrix, row_sums
+from hilbin._arrays import Array, Matrix, row_sums
 from hilbin.kernels.base import Kernel
 from hilbin.parallel import blas_threads
 

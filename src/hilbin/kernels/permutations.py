@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from hilbin.kernels._arrays import Array
+from hilbin._arrays import Array
 
 
 def shifts(shape: Sequence[int], reach: int | None = None) -> Array:

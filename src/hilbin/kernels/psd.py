@@ -6,7 +6,7 @@ import numpy as np
 import scipy.linalg
 import scipy.sparse as sp
 
-from hilbin.kernels._arrays import Array
+from hilbin._arrays import Array
 from hilbin.kernels.base import dense
 
 

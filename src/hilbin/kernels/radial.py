@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 from scipy.special import gammaincc
 
-from hilbin.kernels._arrays import Array, Matrix
+from hilbin._arrays import Array, Matrix
 from hilbin.kernels._pairwise import Op, pairwise_sum, sums_against
 from hilbin.kernels._rowwise import rowwise
 from hilbin.kernels.bandwidth import Rule, is_rule, sample, statistic
@@ -156,7 +156,7 @@ class PValue(RadialKernel):
     r"""p-value of the chi-squared test as a kernel,
     :math:`K(x, y) = Q(\nu / 2, \gamma\,\chi^2(x, y))`.
 
-    :math:`Q` is the regularised upper incomplete gamma function and :math:`\chi^2` the distance of
+    :math:`Q` is the regularized upper incomplete gamma function and :math:`\chi^2` the distance of
     :class:`Chi2`. With 2 degrees of freedom it is ``Exponential(Chi2(), gamma)``, with 1 it is
     :math:`\mathrm{erfc}\sqrt{\gamma \chi^2}`; these are positive definite, more degrees are not.
 

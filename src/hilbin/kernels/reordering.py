@@ -1,7 +1,7 @@
 r"""The rows of a sparse Gram matrix in an order that gathers what is not zero near the diagonal.
 
 Reverse Cuthill–McKee: breadth-first through the graph of non-zero entries from a row with few of
-them, the neighbours of each row by rising number, then backwards (E. Cuthill and J. McKee,
+them, the neighbors of each row by rising number, then backwards (E. Cuthill and J. McKee,
 *Reducing the Bandwidth of Sparse Symmetric Matrices*, 1969; A. George, 1971). Figure 2 of
 Boughorbel, Tarel, Fleuret and Boujemaa, *GCS Kernel for SVM-Based Image Recognition*, shows it on a
 Gram matrix. A band pays only if it is narrow: a row of :math:`n` that has :math:`m` entries takes
@@ -15,7 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.csgraph import reverse_cuthill_mckee
 
-from hilbin.kernels._arrays import Array
+from hilbin._arrays import Array
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hilbin.kernels._arrays import Array, Matrix
+from hilbin._arrays import Array, Matrix
 from hilbin.kernels._pairwise import Op, pairwise_sum
 from hilbin.kernels.bandwidth import Rule
 from hilbin.kernels.base import require_positive, warn_not_psd

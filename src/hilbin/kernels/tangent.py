@@ -9,7 +9,7 @@ Where an image :math:`y` moves under a transformation it leaves a curve of image
 
 :math:`Q` an orthonormal basis of the tangents at :math:`y`, is a linear approximation of the
 distance of the best match (Simard, LeCun, Denker and Victorri; Lampert, *Kernel Methods in Computer
-Vision*, (3.6), which leaves out the sum). Derivatives are differences of neighbouring pixels: small
+Vision*, (3.6), which leaves out the sum). Derivatives are differences of neighboring pixels: small
 steps are meant, and images with sharp edges do well to be smoothed first.
 """
 
@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from hilbin.kernels._arrays import Array, Matrix
+from hilbin._arrays import Array, Matrix
 from hilbin.kernels._pairwise import pairwise_sum
 from hilbin.kernels.bandwidth import Rule
 from hilbin.kernels.base import warn_not_psd

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from hilbin.kernels._arrays import Array, Matrix, row_sums
+from hilbin._arrays import Array, Matrix, row_sums
 from hilbin.kernels._pairwise import pairwise_sum
 from hilbin.kernels.additive import AdditiveKernel
 from hilbin.kernels.bandwidth import Rule

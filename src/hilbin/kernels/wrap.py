@@ -1,4 +1,4 @@
-"""One kernel around another: multiples, cosine normalisation, powers of the values."""
+"""One kernel around another: multiples, cosine normalization, powers of the values."""
 
 from dataclasses import dataclass
 from typing import Any, Self
@@ -6,7 +6,7 @@ from typing import Any, Self
 import numpy as np
 import scipy.sparse as sp
 
-from hilbin.kernels._arrays import Array, Matrix, apply
+from hilbin._arrays import Array, Matrix, apply
 from hilbin.kernels._rowwise import rowwise
 from hilbin.kernels.base import Kernel, require_positive
 

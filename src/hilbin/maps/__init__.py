@@ -3,7 +3,7 @@
 from hilbin.maps._base import KernelMap, MapError
 from hilbin.maps._inner import NodeInner
 from hilbin.maps.additive import AdditiveMap
-from hilbin.maps.codes import Codes
+from hilbin.maps.codes import PQCodes
 from hilbin.maps.fourier import FourierMap
 from hilbin.maps.nystroem import NystroemMap
 from hilbin.maps.projection import SparseProjectionMap
@@ -12,12 +12,12 @@ from hilbin.maps.sparse import SparseMap
 
 __all__ = [
     "AdditiveMap",
-    "Codes",
     "FourierMap",
     "KernelMap",
     "MapError",
     "NodeInner",
     "NystroemMap",
+    "PQCodes",
     "ProductQuantizer",
     "SparseMap",
     "SparseProjectionMap",

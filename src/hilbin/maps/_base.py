@@ -9,8 +9,8 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_feature_names_in, validate_data
 
+from hilbin._arrays import Array, Matrix, check_rows_and_least
 from hilbin.kernels import Kernel
-from hilbin.kernels._arrays import Array, Matrix, check_rows_and_least
 
 ERROR_ROWS = 500
 

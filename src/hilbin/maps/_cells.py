@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from hilbin._arrays import Array, Function
 from hilbin._core import core
-from hilbin.kernels._arrays import Array, Function
 from hilbin.maps._expand import Fill
 
 PER_OCTAVE = 64

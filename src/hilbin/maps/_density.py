@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import scipy.sparse as sp
 
+from hilbin._arrays import Array, Matrix
 from hilbin.kernels import AdditiveKernel
-from hilbin.kernels._arrays import Array, Matrix
 
 BINS = 300
 BLOCK = 1 << 20

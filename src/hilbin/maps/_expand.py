@@ -12,9 +12,9 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from hilbin._arrays import Array, Matrix
 from hilbin._core import core
 from hilbin.kernels import AdditiveKernel
-from hilbin.kernels._arrays import Array, Matrix
 from hilbin.parallel import ranges, run
 
 BLOCK = 1 << 15  # values

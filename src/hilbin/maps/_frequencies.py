@@ -24,8 +24,8 @@ import scipy.sparse as sp
 from scipy.special import ndtri
 from scipy.stats import qmc
 
+from hilbin._arrays import Array, Matrix
 from hilbin._core import core
-from hilbin.kernels._arrays import Array, Matrix
 
 Projection: TypeAlias = Callable[[Matrix], Array]
 

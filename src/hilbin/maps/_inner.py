@@ -13,8 +13,8 @@ import numpy as np
 from scipy.linalg import matmul_toeplitz
 from scipy.sparse.linalg import LinearOperator
 
+from hilbin._arrays import Array
 from hilbin.kernels import AdditiveKernel, Chi2
-from hilbin.kernels._arrays import Array
 from hilbin.maps._density import one_dimensional
 from hilbin.maps._series import terms, zolotarev
 
@@ -55,7 +55,7 @@ class NodeInner(LinearOperator):
         self.kernel, self.nodes, self.n_columns = kernel, nodes, n_columns
         self._u, self._r = kernel.coordinate(nodes), kernel.weight(nodes)
         self._diagonal = float(kernel.profile(np.zeros(1))[0]) * self._r**2
-        self.structure = self._recognise()
+        self.structure = self._recognize()
         if self.structure == "low rank":
             count = np.log(4 * nodes[-1] / nodes[0]) * np.log(4e16) / np.pi**2
             self._factor = terms(nodes, zolotarev(nodes[0], nodes[-1], int(count) + 1))
@@ -74,7 +74,7 @@ class NodeInner(LinearOperator):
         kept = lam > lam[-1] * lam.size * np.finfo(float).eps
         return (U[:, kept] * np.sqrt(lam[kept]))[:, ::-1]
 
-    def _recognise(self) -> Structure:
+    def _recognize(self) -> Structure:
         some = np.unique(np.linspace(0, self.nodes.size - 1, 16).astype(int))
         u, r, g = self._u[some], self._r[some], self._diagonal[some]
         K = one_dimensional(self.kernel, u, r, u, r)

@@ -25,8 +25,8 @@ import scipy.sparse as sp
 from scipy.optimize import brentq
 from sklearn.utils import check_random_state
 
+from hilbin._arrays import Array, Matrix, check_rows
 from hilbin.kernels import Kernel
-from hilbin.kernels._arrays import Array, Matrix, check_rows
 from hilbin.kernels.base import dense
 
 CANDIDATES, CANDIDATES_PER_LANDMARK = 10_000, 20

@@ -12,8 +12,8 @@ Fourier basis in the variable in which the spectrum of chi-squared is uniform.
 import numpy as np
 from scipy.optimize import minimize_scalar
 
+from hilbin._arrays import Array, Function
 from hilbin.kernels import AdditiveKernel
-from hilbin.kernels._arrays import Array, Function
 from hilbin.maps._density import Density, one_dimensional
 from hilbin.maps._series import landmarks
 

@@ -1,4 +1,4 @@
-"""Nodes of the two-neighbour map: where they are, and values as combinations of two of them."""
+"""Nodes of the two-neighbor map: where they are, and values as combinations of two of them."""
 
 from functools import cached_property
 from typing import Any
@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from hilbin._arrays import Array
 from hilbin.kernels import AdditiveKernel
-from hilbin.kernels._arrays import Array
 from hilbin.maps._cells import cubics, make_cells
 from hilbin.maps._density import Density, one_dimensional
 
@@ -37,7 +37,7 @@ def _apart(nodes: Array, span: float) -> Array:
 
 
 class TwoNodes:
-    """The coordinates of values on two neighbouring nodes, as cubics on cells.
+    """The coordinates of values on two neighboring nodes, as cubics on cells.
 
     Parameters
     ----------

@@ -5,7 +5,7 @@ With :math:`R(x) = \prod_j (x - k_j) / (x + k_j)` the series
 :math:`k(x, y) - \langle c(x), c(y) \rangle = R(x) R(y) k(x, y)`, itself a kernel. Its largest value
 on :math:`[0, b]` is therefore :math:`\sup x R(x)^2`. In :math:`s = \log x`, with
 :math:`t_j = \log k_j`, :math:`R = \prod_j \tanh((s - t_j) / 2)`, and the slope of
-:math:`\log(x R^2)`, :math:`1 + \sum_j 2 / \sinh(s - t_j)`, falls between neighbouring :math:`t_j`:
+:math:`\log(x R^2)`, :math:`1 + \sum_j 2 / \sinh(s - t_j)`, falls between neighboring :math:`t_j`:
 there is one maximum per gap, so the supremum is found with certainty.
 
 Li, Lebanon and Sminchisescu, *A Linear Approximation to the chi-squared Kernel with Geometric
@@ -18,7 +18,7 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.special import ellipj, ellipk, ellipkm1
 
-from hilbin.kernels._arrays import Array
+from hilbin._arrays import Array
 from hilbin.maps._density import Density
 
 FLOOR = 0.05  # share of the mass spread evenly, so that rare values are not given up
@@ -47,7 +47,7 @@ def worst_case(k: Array, low: float, high: float) -> tuple[float, float]:
 
 
 def zolotarev(low: float, high: float, n: int) -> Array:
-    """The ``k`` that minimise ``max |R|`` on ``[low, high]``, descending.
+    """The ``k`` that minimize ``max |R|`` on ``[low, high]``, descending.
 
     ``k_j = high dn((2j - 1) K / (2n))`` of Jacobi's elliptic function; where the modulus rounds to
     1 by theta functions of the complementary nome, half of them, and the rest by symmetry.
@@ -75,13 +75,13 @@ def zolotarev(low: float, high: float, n: int) -> Array:
 
 
 def universal(high: float, n: int) -> Array:
-    """The ``k`` that minimise ``sup x R(x)^2`` on ``[0, high]``, descending."""
+    """The ``k`` that minimize ``sup x R(x)^2`` on ``[0, high]``, descending."""
     return high * np.exp(_equioscillating(n))
 
 
 @functools.cache
 def _equioscillating(n: int) -> Array:
-    """``log k`` on [0, 1], by Newton's method on the differences of neighbouring maxima."""
+    """``log k`` on [0, 1], by Newton's method on the differences of neighboring maxima."""
     t = np.sort(np.log(zolotarev(8 * np.exp(-np.pi * np.sqrt(2 * n)), 1.0, n)))
     for _ in range(100):
         at, peaks = _maxima(t, 1.0, 0.0)
@@ -90,7 +90,7 @@ def _equioscillating(n: int) -> Array:
             break
         slopes = np.diff(-2 / np.sinh(at[:, None] - t), axis=0)
         step = np.linalg.solve(slopes, uneven)
-        # no parameter may pass its neighbour, nor leave [0, 1]
+        # no parameter may pass its neighbor, nor leave [0, 1]
         room = np.diff(np.append(t, 0.0))
         t = t - step * min(1.0, 0.4 * float(np.min(room / np.maximum(np.abs(step), 1e-300))))
     return t[::-1]
@@ -116,7 +116,7 @@ def _maxima(t: Array, power: float, end: float) -> tuple[Array, Array]:
 
 
 def fitted(values: Density, n: int) -> Array:
-    """The ``k`` that minimise the expected ``x R(x)^2``, descending."""
+    """The ``k`` that minimize the expected ``x R(x)^2``, descending."""
     return np.exp(landmarks(values, n))
 
 

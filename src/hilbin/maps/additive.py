@@ -14,8 +14,8 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from hilbin._arrays import Array, Function, Matrix
 from hilbin.kernels import AdditiveKernel, Chi2
-from hilbin.kernels._arrays import Array, Function, Matrix
 from hilbin.maps import _methods, _series
 from hilbin.maps._base import KernelMap, MapError, measured, require_count
 from hilbin.maps._cells import Cubics, make_cells

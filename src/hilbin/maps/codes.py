@@ -1,4 +1,4 @@
-"""Rows as codes of words: what a product quantiser makes of rows.
+"""Rows as codes of words: what a product quantizer makes of rows.
 
 A row of ``d`` numbers is cut into blocks, and every block is one of a few words; a code is the
 number of the word. Codes are kept in chunks of 32 blocks, chunk by chunk and in a chunk row by row,
@@ -13,9 +13,9 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
+from hilbin._arrays import Array
 from hilbin._core import core
 from hilbin.files import written_whole
-from hilbin.kernels._arrays import Array
 from hilbin.parallel import ranges
 
 CHUNK: int = core.chunk_blocks
@@ -24,7 +24,7 @@ FILE_PARTS = ("format", "chunks", "words", "n_features", "fingerprint")
 DECODED_ROWS = 256
 
 
-class Codes:
+class PQCodes:
     """Rows of numbers, each block of a row stored as the number of its word.
 
     To NumPy this is an array of shape ``(n, d)``: ``np.asarray`` decodes it, and an index of rows
@@ -33,7 +33,7 @@ class Codes:
     Parameters
     ----------
     chunks : array of shape (ceil(blocks / 32), n, 32)
-        Codes, as uint8 or uint16; block ``b`` of row ``i`` is ``chunks[b // 32, i, b % 32]``, and
+        PQCodes, as uint8 or uint16; block ``b`` of row ``i`` is ``chunks[b // 32, i, b % 32]``, and
         what there is beyond the last block is 0.
     words : float32 array of shape (blocks, n_words, block size)
         The words of every block; the last block may have fewer components, filled up with 0.
@@ -56,7 +56,7 @@ class Codes:
     >>> X = np.random.default_rng(0).normal(size=(500, 64)).astype(np.float32)
     >>> codes = ProductQuantizer(n_words=16, random_state=0).fit_transform(X)
     >>> codes
-    Codes(500 rows of 64 numbers: 8 blocks of 16 words, 16.0 kB)
+    PQCodes(500 rows of 64 numbers: 8 blocks of 16 words, 16.0 kB)
     >>> codes[:100].shape
     (100, 64)
     >>> codes[:100].append(codes[100:]).decode().shape
@@ -90,7 +90,7 @@ class Codes:
         blocks, n_words, _ = self.words.shape
         size = f"{self.nbytes / 1e3:.1f} kB" if self.nbytes < 1e6 else f"{self.nbytes / 1e6:.1f} MB"
         rows = f"{len(self)} rows of {self.n_features} numbers"
-        return f"Codes({rows}: {blocks} blocks of {n_words} words, {size})"
+        return f"PQCodes({rows}: {blocks} blocks of {n_words} words, {size})"
 
     def __getitem__(self, rows: Any) -> Any:
         """Some rows, by a slice, numbers or a mask; one row, by its number, is decoded."""
@@ -127,21 +127,21 @@ class Codes:
             core.decode_words(self.chunks[:, begin:end], self.words, whole[begin:end])
         return whole if blocks * size == self.n_features else whole[:, : self.n_features].copy()
 
-    def append(self, *others: "Codes") -> "Codes":
+    def append(self, *others: "PQCodes") -> "PQCodes":
         """The rows of all, in a new object.
 
         Parameters
         ----------
-        *others : Codes
-            Of the same quantiser.
+        *others : PQCodes
+            Of the same quantizer.
 
         Returns
         -------
-        codes : Codes
+        codes : PQCodes
         """
         for other in others:
-            if not isinstance(other, Codes):
-                raise TypeError(f"others must be Codes, got {type(other).__name__}")
+            if not isinstance(other, PQCodes):
+                raise TypeError(f"others must be PQCodes, got {type(other).__name__}")
             require_same_words(self.fingerprint, other)
         chunks = [self.chunks, *(other.chunks for other in others)]
         return self._of(np.concatenate(chunks, axis=1))
@@ -170,7 +170,7 @@ class Codes:
 
         Returns
         -------
-        codes : Codes
+        codes : PQCodes
         """
         try:
             with open(path, "rb") as stream, np.load(stream, allow_pickle=False) as file:
@@ -187,7 +187,7 @@ class Codes:
             )
         return codes
 
-    def _of(self, chunks: Array) -> "Codes":
+    def _of(self, chunks: Array) -> "PQCodes":
         """Other rows, already known to be codes of these words."""
         codes = object.__new__(type(self))
         codes.__dict__.update(vars(self), chunks=chunks)
@@ -201,10 +201,10 @@ def fingerprint_of(words: Array) -> str:
     return digest.hexdigest()
 
 
-def require_same_words(fingerprint: str, codes: Codes) -> None:
+def require_same_words(fingerprint: str, codes: PQCodes) -> None:
     """Refuse codes whose words are others."""
     if codes.fingerprint != fingerprint:
-        raise ValueError("these are codes from another quantiser: their words are others")
+        raise ValueError("these are codes from another quantizer: their words are others")
 
 
 def _is_everything(index: Any) -> bool:

@@ -29,9 +29,9 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, clone
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from hilbin._arrays import Array, Matrix, row_sums
 from hilbin._core import core
 from hilbin.kernels import AdditiveKernel, Exponential, Gaussian, Kernel
-from hilbin.kernels._arrays import Array, Matrix, row_sums
 from hilbin.maps._base import KernelMap, measured, require_count, sample_rows, to_dense
 from hilbin.maps._frequencies import (
     KINDS,
@@ -73,7 +73,7 @@ class FourierMap(ClassNamePrefixFeaturesOutMixin, KernelMap):
         Structured ones err about as little, take no memory and :math:`O(p \log p)` per row, and are
         the choice for many inputs, that is, bins times components of the additive map. Evenly
         spread (qmc) ones err least, by up to ten times, for fewer than about ten inputs.
-    map : transformer, optional
+    feature_map : transformer, optional
         Map of the additive kernel; cloned, then fitted. By default
         ``AdditiveMap(kernel.kernel)``, whose 5 components are few for ``Intersection``. Only for
         ``Exponential``.
@@ -86,7 +86,7 @@ class FourierMap(ClassNamePrefixFeaturesOutMixin, KernelMap):
     ----------
     kernel_ : Kernel
         The kernel with its scale as a number.
-    map_ : transformer or None
+    feature_map_ : transformer or None
         The fitted map of the additive kernel; None for ``Gaussian``.
     frequencies_ : ndarray of shape (n_components / 2, n_mapped), or None
         :math:`W`, in the precision of the training data; None if structured.
@@ -120,14 +120,14 @@ class FourierMap(ClassNamePrefixFeaturesOutMixin, KernelMap):
         n_components: int = 1024,
         *,
         kind: str = "orthogonal",
-        map: Any = None,
+        feature_map: Any = None,
         n_jobs: int | None = None,
         random_state: Any = None,
     ) -> None:
         self.kernel = kernel
         self.n_components = n_components
         self.kind = kind
-        self.map = map
+        self.feature_map = feature_map
         self.n_jobs = n_jobs
         self.random_state = random_state
 
@@ -143,7 +143,7 @@ class FourierMap(ClassNamePrefixFeaturesOutMixin, KernelMap):
         rows = self._rows(X, reset=True)
         rng = check_random_state(self.random_state)
         self.kernel_: Any = self.kernel._resolve(rows, rng)
-        self.map_ = self._fitted_map(rows)
+        self.feature_map_ = self._fitted_map(rows)
         width = self._mapped(rows[:1])[0].shape[1]
         self.frequencies_: Any = None
         self.signs_: Any = None
@@ -187,8 +187,10 @@ class FourierMap(ClassNamePrefixFeaturesOutMixin, KernelMap):
                 "FourierMap takes Gaussian or Exponential(additive kernel), got "
                 f"{kernel!r}; NystroemMap takes any kernel"
             )
-        if self.map is not None and not of_additive:
-            raise ValueError("map is for Exponential(additive kernel); Gaussian takes rows as is")
+        if self.feature_map is not None and not of_additive:
+            raise ValueError(
+                "feature_map is for Exponential(additive kernel); Gaussian takes rows as is"
+            )
         if self.kind not in KINDS:
             raise ValueError(f"kind must be one of {', '.join(KINDS)}, got {self.kind!r}")
         return (require_count("n_components", self.n_components) + 1) // 2
@@ -203,12 +205,16 @@ class FourierMap(ClassNamePrefixFeaturesOutMixin, KernelMap):
     def _fitted_map(self, rows: Matrix) -> Any:
         if isinstance(self.kernel_, Gaussian):
             return None
-        given = AdditiveMap(self.kernel_.kernel) if self.map is None else clone(self.map)
+        given = (
+            AdditiveMap(self.kernel_.kernel)
+            if self.feature_map is None
+            else clone(self.feature_map)
+        )
         return given.fit(rows)
 
     def _scale(self) -> float:
         """Standard deviation of the frequencies."""
-        return math.sqrt(self.kernel_.gamma * (2 if self.map_ is None else 1))
+        return math.sqrt(self.kernel_.gamma * (2 if self.feature_map_ is None else 1))
 
     def _features(self, rows: Matrix) -> Array:
         pairs = (self._n_features_out + 1) // 2
@@ -245,9 +251,9 @@ class FourierMap(ClassNamePrefixFeaturesOutMixin, KernelMap):
 
     def _mapped(self, rows: Matrix) -> tuple[Matrix, Array | None]:
         """What the frequencies are multiplied with, and the stretch of the products of each row."""
-        if self.map_ is None:
+        if self.feature_map_ is None:
             return rows, None
-        mapped = getattr(self.map_, "_features", self.map_.transform)(rows)
+        mapped = getattr(self.feature_map_, "_features", self.feature_map_.transform)(rows)
         if sp.issparse(mapped):
             mapped = mapped.tocsr().astype(rows.dtype, copy=False)
             norms = row_sums(mapped, np.square)

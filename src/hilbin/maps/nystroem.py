@@ -26,8 +26,8 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from hilbin._arrays import Array, Matrix
 from hilbin.kernels import Kernel
-from hilbin.kernels._arrays import Array, Matrix
 from hilbin.kernels.base import dense
 from hilbin.maps._base import KernelMap, measured, require_count, sample_rows
 from hilbin.maps._landmarks import (

@@ -1,4 +1,4 @@
-r"""Product quantisation: rows as codes, 32 times smaller and more.
+r"""Product quantization: rows as codes, 32 times smaller and more.
 
 A row is cut into blocks of :math:`G` components, and every block is replaced by the nearest of
 :math:`D = 2^{bG}` words of its own, which k-means finds: :math:`b` bits per component instead of
@@ -24,13 +24,13 @@ from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from hilbin._arrays import Array, Matrix, check_rows
 from hilbin._core import core
 from hilbin.kernels import AdditiveKernel
-from hilbin.kernels._arrays import Array, Matrix, check_rows
 from hilbin.maps._base import require_count
 from hilbin.maps._expand import expand
 from hilbin.maps.additive import AdditiveMap
-from hilbin.maps.codes import CHUNK, Codes, fingerprint_of, require_same_words
+from hilbin.maps.codes import CHUNK, PQCodes, fingerprint_of, require_same_words
 from hilbin.parallel import ranges, run
 
 MOST_WORDS = 1 << 16
@@ -77,7 +77,7 @@ class ProductQuantizer(TransformerMixin, BaseEstimator):
         that from their mean: 0 is perfect, 1 is one word.
     fingerprint_ : str
         Of the words: codes carry it.
-    map_ : AdditiveMap
+    feature_map_ : AdditiveMap
         Of the ``metric``, if there is one.
     n_iter_ : int
         Most rounds of a block.
@@ -139,7 +139,7 @@ class ProductQuantizer(TransformerMixin, BaseEstimator):
         chosen: Any = self._sample(rows.shape[0], count, rng)
         count = min(count, len(chosen))
         if self.metric is not None:
-            self.map_ = AdditiveMap(self.metric).fit(rows[chosen])
+            self.feature_map_ = AdditiveMap(self.metric).fit(rows[chosen])
         if sp.issparse(rows):
             rows, chosen = rows[chosen].tocsc(), slice(None)
         blocks = -(-rows.shape[1] // size)
@@ -164,7 +164,7 @@ class ProductQuantizer(TransformerMixin, BaseEstimator):
         self.error_ = float(inertia / variation) if variation > 0 else 0.0
         return self
 
-    def transform(self, X: object) -> Codes:
+    def transform(self, X: object) -> PQCodes:
         """Codes of rows.
 
         Parameters
@@ -173,7 +173,7 @@ class ProductQuantizer(TransformerMixin, BaseEstimator):
 
         Returns
         -------
-        codes : Codes
+        codes : PQCodes
         """
         check_is_fitted(self)
         rows = self._rows(X)
@@ -194,34 +194,34 @@ class ProductQuantizer(TransformerMixin, BaseEstimator):
 
             run(task, ranges(len(chunks), 1), self.n_jobs)
         n_features = self._features * rows.shape[1]
-        return Codes(chunks, self.codebooks_, n_features, self.fingerprint_)
+        return PQCodes(chunks, self.codebooks_, n_features, self.fingerprint_)
 
-    def decode(self, codes: Codes) -> npt.NDArray[np.float32]:
+    def decode(self, codes: PQCodes) -> npt.NDArray[np.float32]:
         """Rows in the space of the words: of numbers or, with a ``metric``, of features.
 
         Parameters
         ----------
-        codes : Codes
-            Of this quantiser.
+        codes : PQCodes
+            Of this quantizer.
 
         Returns
         -------
         rows : float32 array of shape (n, d) or (n, d * features)
         """
         check_is_fitted(self)
-        if not isinstance(codes, Codes):
-            raise TypeError(f"codes must be Codes, got {type(codes).__name__}")
+        if not isinstance(codes, PQCodes):
+            raise TypeError(f"codes must be PQCodes, got {type(codes).__name__}")
         require_same_words(self.fingerprint_, codes)
         return codes.decode()
 
     @available_if(lambda self: self.metric is None)  # type: ignore[untyped-decorator]
-    def inverse_transform(self, X: Codes) -> npt.NDArray[np.float32]:
+    def inverse_transform(self, X: PQCodes) -> npt.NDArray[np.float32]:
         """The same as :meth:`decode`; features of a ``metric`` do not lead back to numbers.
 
         Parameters
         ----------
-        X : Codes
-            Of this quantiser.
+        X : PQCodes
+            Of this quantizer.
 
         Returns
         -------
@@ -232,7 +232,7 @@ class ProductQuantizer(TransformerMixin, BaseEstimator):
     @property
     def _features(self) -> int:
         """Per component."""
-        return 1 if self.metric is None else self.map_.n_components_
+        return 1 if self.metric is None else self.feature_map_.n_components_
 
     def _rows(self, X: object, *, reset: bool = False) -> Matrix:
         checks = {"accept_sparse": "csr", "dtype": (np.float64, np.float32)}
@@ -276,7 +276,7 @@ class ProductQuantizer(TransformerMixin, BaseEstimator):
         """Columns of rows, as float32 numbers or features."""
         dense = X.toarray() if sp.issparse(X) else X
         if self.metric is not None:
-            dense = expand(np.ascontiguousarray(dense), self.map_._expansion, True, 1)
+            dense = expand(np.ascontiguousarray(dense), self.feature_map_._expansion, True, 1)
         with np.errstate(over="ignore"):
             rows = dense.astype(np.float32, copy=False)
         if rows is not dense and not np.isfinite(rows).all():

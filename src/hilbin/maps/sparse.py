@@ -1,7 +1,7 @@
-r"""Sparse features of additive kernels: every value between its two neighbouring nodes.
+r"""Sparse features of additive kernels: every value between its two neighboring nodes.
 
 Nodes :math:`z_1 < \dots < z_D` on the line; a value :math:`a = z_i \le x < b = z_{i+1}` is
-projected on the span of its two neighbours in feature space,
+projected on the span of its two neighbors in feature space,
 
 .. math:: \Phi_a = \frac{k_{bb} k_{ax} - k_{ab} k_{bx}}{k_{aa} k_{bb} - k_{ab}^2}, \qquad
           \Phi_b = \frac{k_{aa} k_{bx} - k_{ab} k_{ax}}{k_{aa} k_{bb} - k_{ab}^2},
@@ -18,9 +18,9 @@ import numpy.typing as npt
 import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted
 
+from hilbin._arrays import Array, Matrix
 from hilbin._core import core
 from hilbin.kernels import AdditiveKernel
-from hilbin.kernels._arrays import Array, Matrix
 from hilbin.maps._base import KernelMap, MapError, measured, require_count
 from hilbin.maps._density import Density, density
 from hilbin.maps._expand import Fill, expand
@@ -36,7 +36,7 @@ class SparseMap(KernelMap):
     r"""Two features per value out of ``n_nodes``: exact inner products with ``inner_``.
 
     Column :math:`d` becomes a block of ``n_nodes`` columns, in which a value that is not 0 stores
-    exactly two neighbouring entries (one of them 0 where the value is a node or outside the nodes).
+    exactly two neighboring entries (one of them 0 where the value is a node or outside the nodes).
     :math:`K(x, y) \approx \Phi(x)^T` ``inner_`` :math:`\Phi(y)`.
 
     Parameters

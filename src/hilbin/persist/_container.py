@@ -183,7 +183,7 @@ def _checked_bytes(dtype: Any, shape: Any, order: Any) -> int:
 
 
 def _require_values(array: Array) -> None:
-    """Bytes that are no value of their dtype are undefined behaviour, not numbers."""
+    """Bytes that are no value of their dtype are undefined behavior, not numbers."""
     raw = np.frombuffer(_raw(array), np.uint8)
     if array.dtype.kind == "b" and raw.max(initial=0) > 1:
         raise ValueError("a truth value is neither 0 nor 1")

@@ -6,7 +6,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted
 
-from hilbin.kernels._arrays import Array
+from hilbin._arrays import Array
 from hilbin.plot.matrix import _pyplot
 from hilbin.plot.shapes import DOWN, GREY, UP, short
 

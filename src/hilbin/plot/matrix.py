@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils import check_consistent_length, column_or_1d
 
-from hilbin.kernels._arrays import Array
+from hilbin._arrays import Array
 from hilbin.kernels.alignment import kernel_alignment
 
 MAX_PIXELS = 1000
@@ -29,7 +29,7 @@ def kernel_matrix(K: Any, y: Any, *, ax: Any = None, title: str | None = None) -
     ax : matplotlib Axes, optional
         Where to draw; a new figure by default.
     title : str, optional
-        Printed above, before the centred alignment.
+        Printed above, before the centered alignment.
 
     Returns
     -------

@@ -13,7 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted
 
-from hilbin.kernels._arrays import Array
+from hilbin._arrays import Array
 from hilbin.plot.matrix import _pyplot
 
 MOST_FEATURES, MOST_CLASSES, MOST_COLUMNS = 12, 4, 4
@@ -44,7 +44,7 @@ def shapes(
     """Draw what features contribute to the score, as functions of their values.
 
     All panels have the same vertical axis, so that important features look important. With one
-    score a line has the colour of its trend: rising, falling, mostly so (nine tenths of all ups and
+    score a line has the color of its trend: rising, falling, mostly so (nine tenths of all ups and
     downs go that way), mixed, or no effect. With several there is a line per class, thick if it is
     monotone.
 
@@ -233,7 +233,7 @@ def _kind(line: Any) -> str:
 
 
 def _draw_histogram(ax: Any, values: Array) -> None:
-    """Counts of the values as grey stairs at the bottom of the panel."""
+    """Counts of the values as gray stairs at the bottom of the panel."""
     low, high = ax.get_xlim()
     counts, edges = np.histogram(np.clip(values, low, high), HISTOGRAM_BINS, (low, high))
     heights = HISTOGRAM_HEIGHT * counts / max(1, counts.max())
@@ -250,7 +250,7 @@ def _same_height(panels: Array, lines: list[Any], below: float) -> None:
 
 
 def _legend(lines: list[Any], colors: dict[Any, str]) -> dict[str, tuple[str, float]]:
-    """Colour and width of every entry."""
+    """Color and width of every entry."""
     drawn = {_kind(line) for line in lines}
     if not colors:
         return {kind: (color, NORMAL) for kind, color in KINDS.items() if kind in drawn}

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from hilbin._arrays import Array
 from hilbin.kernels import reorder
-from hilbin.kernels._arrays import Array
 from hilbin.plot.matrix import _averaged, _pyplot
 
 BAND = "tab:red"

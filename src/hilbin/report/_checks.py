@@ -29,7 +29,7 @@ def labels(context: Context) -> Html:
 def _suspicion(context: Context, at: int, one: Suspicion) -> Html:
     name = short(one.name)
     return fill(
-        '<figure class="tile">{picture}<figcaption>labelled <b>{given}</b><br>looks like '
+        '<figure class="tile">{picture}<figcaption>labeled <b>{given}</b><br>looks like '
         '<b>{suggested}</b> <span class="score">{margin}</span>'
         "{name}</figcaption></figure>",
         picture=context.given_picture(("suspicion", at), one.picture, name),

@@ -18,7 +18,7 @@ def confusion(context: Context) -> Html:
     """The matrix, and beside or below it the gallery that it filters."""
     shown = _shown_classes(context.measures.confusion)
     lead = (
-        "A row is a true class, a column what it was taken for; colour is the share of the row, "
+        "A row is a true class, a column what it was taken for; color is the share of the row, "
         "blue where it is right, orange where it is not (square-root scale). "
         f"Choose a cell to see its {context.things}."
     )

@@ -9,7 +9,7 @@ from hilbin.report._svg import SIZE, SMALL, Line, chart, span
 from hilbin.report.evidence import Array, Shape, VisualWord
 
 PATCHES, ACROSS, PATCH_SIDE = 16, 4, 40
-NAMED_CLASSES, GREY_CLASSES = 3, 12  # curves with a colour, and further ones without
+NAMED_CLASSES, GREY_CLASSES = 3, 12  # curves with a color, and further ones without
 
 
 def words(context: Context) -> Html:

@@ -60,7 +60,7 @@ def _lead(context: Context, wrong: int, shown: int) -> str:
         )
     if context.evidence.heat and context.evidence.picture:
         lead += (
-            " Red parts of the image speak for the class, blue parts against it, grey parts "
+            " Red parts of the image speak for the class, blue parts against it, gray parts "
             "neither; both maps of a card have one scale."
         )
     return lead
@@ -164,7 +164,7 @@ def _exactness(context: Context, gap: float) -> Html:
     exact = said.startswith("Exact")
     return fill(
         '<div class="key"><p class="{kind}">{said} {note}</p><div class="scale" role="img" '
-        'aria-label="Colours from blue, against, over grey, neither, to red, for">'
+        'aria-label="Colors from blue, against, over gray, neither, to red, for">'
         "<span>against</span><i></i><span>for</span></div></div>",
         kind="exact" if exact else "inexact",
         said=said,

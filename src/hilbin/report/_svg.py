@@ -1,4 +1,4 @@
-"""Curves as inline SVG. Colours come from the page, so they follow its light or dark theme."""
+"""Curves as inline SVG. Colors come from the page, so they follow its light or dark theme."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

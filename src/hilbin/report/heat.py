@@ -2,7 +2,7 @@ r"""Heat maps over photographs.
 
 The score of an additive model on a bag of words is a sum over the image: each of the
 :math:`h_j` patches of word ``j`` has the share :math:`g_j(h_j) / h_j`. What speaks for the class is
-drawn red, what speaks against it blue, and zero leaves the photograph grey. Both ends of the scale
+drawn red, what speaks against it blue, and zero leaves the photograph gray. Both ends of the scale
 are equally far from zero.
 """
 
@@ -13,11 +13,11 @@ import numpy as np
 from hilbin.report._pictures import as_rgb, pillow
 from hilbin.report.evidence import Array
 
-FOR, AGAINST = (178, 24, 43), (33, 102, 172)  # of ColorBrewer's RdBu, safe for the colour-blind
+FOR, AGAINST = (178, 24, 43), (33, 102, 172)  # of ColorBrewer's RdBu, safe for the color-blind
 STRONGEST = 0.88  # opacity at the ends of the scale
 GAMMA = 0.75  # below 1, weak parts are seen too
-TAIL = 0.995  # pixels beyond this quantile have the colour of the end
-LIFT = 70  # black of the photograph becomes this grey, so that colours show on it
+TAIL = 0.995  # pixels beyond this quantile have the color of the end
+LIFT = 70  # black of the photograph becomes this gray, so that colors show on it
 
 
 def heat_scale(*maps: Array) -> float:
@@ -28,16 +28,16 @@ def heat_scale(*maps: Array) -> float:
 
 
 def overlay(picture: Any, heat: Any, *, scale: float | None = None) -> Array:
-    """Lay a heat map over a picture: red for, blue against, grey where it is zero.
+    """Lay a heat map over a picture: red for, blue against, gray where it is zero.
 
     Parameters
     ----------
     picture : uint8 array of shape (h, w) or (h, w, 3)
-        The photograph; it is drawn grey.
+        The photograph; it is drawn gray.
     heat : array-like of shape (h', w')
         What each part of it adds to a score; brought to the size of the picture.
     scale : float, optional
-        The value with the full colour; by default the 99.5th percentile of the absolute values.
+        The value with the full color; by default the 99.5th percentile of the absolute values.
         Two maps are comparable if they have the same.
 
     Returns
@@ -68,10 +68,10 @@ def overlay(picture: Any, heat: Any, *, scale: float | None = None) -> Array:
     if not scale > 0:
         raise ValueError(f"scale must be positive, got {scale!r}")
     relative = _resized(np.clip(heat / scale, -1, 1), rgb.shape[:2])[:, :, None]
-    grey = LIFT + (255 - LIFT) / 255 * (rgb @ np.array([0.299, 0.587, 0.114]))[:, :, None]
+    gray = LIFT + (255 - LIFT) / 255 * (rgb @ np.array([0.299, 0.587, 0.114]))[:, :, None]
     opacity = STRONGEST * np.abs(relative) ** GAMMA
     color = np.where(relative > 0, np.array(FOR), np.array(AGAINST))
-    return np.rint((1 - opacity) * grey + opacity * color).clip(0, 255).astype(np.uint8)
+    return np.rint((1 - opacity) * gray + opacity * color).clip(0, 255).astype(np.uint8)
 
 
 def _resized(values: Array, shape: tuple[int, int]) -> Array:

@@ -1,7 +1,7 @@
 """Solvers: pure functions, numbers in, a :class:`Result` with a certificate out."""
 
 from hilbin.solvers._bundle import bundle
-from hilbin.solvers._codes import Codes, drop_unused, rank_values
+from hilbin.solvers._codes import Levels, drop_unused, rank_values
 from hilbin.solvers._crammer_singer import crammer_singer
 from hilbin.solvers._gram_rows import GramRows, PartRows, SparseGramRows
 from hilbin.solvers._icd import classification, icd, regression
@@ -28,13 +28,13 @@ from hilbin.solvers._word_rows import WordRows
 from hilbin.solvers._word_tables import WordTables
 
 __all__ = [
-    "Codes",
     "Components",
     "EpsilonInsensitive",
     "GramRows",
     "Hinge",
     "KernelRidgePath",
     "LazyRows",
+    "Levels",
     "Logistic",
     "MatrixRows",
     "NodeRows",

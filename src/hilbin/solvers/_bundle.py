@@ -1,4 +1,4 @@
-r"""Cutting planes for regularised risks, with any inner product.
+r"""Cutting planes for regularized risks, with any inner product.
 
 **Problem.** For every task, over :math:`v` in the range of :math:`K`,
 
@@ -7,7 +7,7 @@ r"""Cutting planes for regularised risks, with any inner product.
 An oracle gives the value of :math:`L` and a subgradient :math:`-a` at a point. Each is a plane
 :math:`b - a^\top v` below :math:`L` that touches it there, so :math:`b = L(v) + a^\top v`. The
 highest of the planes :math:`A = (a_1, \dots, a_t)` is a model of :math:`L`, and the least value of
-the model with the regulariser is a lower bound:
+the model with the regularizer is a lower bound:
 
 .. math:: \min J \ge
           \max_{\alpha \ge 0, \, \sum \alpha = 1} b^\top \alpha - \tfrac12 \alpha^\top H \alpha,
@@ -39,7 +39,7 @@ from hilbin.solvers._codes import Array
 from hilbin.solvers._planes import Task
 from hilbin.solvers._result import Result
 
-Proceed = Callable[[int, float], bool]
+Callback = Callable[[int, float], bool]
 
 STEPS = np.geomspace(0.01, 1, 12)  # shares of the way that are looked at
 LEAST_STEP = 0.005
@@ -68,9 +68,9 @@ def bundle(
     max_iter: int = 1000,
     line_search: bool = True,
     keep_dual: bool = False,
-    progress: Proceed | None = None,
+    callback: Callback | None = None,
 ) -> Result:
-    """Minimise regularised risks by cutting planes; the module says what, and when it stops.
+    """Minimize regularized risks by cutting planes; the module says what, and when it stops.
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ def bundle(
     size : int
         Length of ``v``.
     lam : float
-        Weight of the regulariser.
+        Weight of the regularizer.
     tasks : int, default=1
         Problems to solve side by side.
     inner : LinearOperator, array or sparse array of shape (m, m), optional
@@ -97,7 +97,7 @@ def bundle(
         :class:`Risk`.
     keep_dual : bool, default=False
         Return ``w`` with ``v = K w`` as well, for twice the memory.
-    progress : callable, optional
+    callback : callable, optional
         Called after every pass with their number and the largest relative gap; false ends the
         descent. A keyboard interrupt ends it as well: the best points so far are returned, not
         converged, after a last call with -1.
@@ -138,14 +138,14 @@ def bundle(
                 problems[k].learn(values[place], steps[place], gradients[place], products[place])
             way.go(np.array([problems[k].step for k in which]))
             n_iter += 1
-            going = progress is None or progress(n_iter, max(p.relative_gap for p in problems))
+            going = callback is None or callback(n_iter, max(p.relative_gap for p in problems))
             which = np.array([k for k in which if problems[k].relative_gap > tol], int)
             if going and which.size:
                 new = np.stack([problems[k].aim() for k in which])
     except KeyboardInterrupt:
-        if progress is None or n_iter == 0:
+        if callback is None or n_iter == 0:
             raise
-        progress(-1, np.nan)
+        callback(-1, np.nan)
     return _certified(problems, n_iter, tol)
 
 

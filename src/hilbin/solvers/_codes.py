@@ -1,7 +1,7 @@
 """Rows as ranks: what a row of a histogram is to the table solvers.
 
 A feature has levels ``v_0 = 0 < v_1 < ... < v_m``; a row holds, for every feature, the rank of its
-value among them. Quantised data have evenly spaced levels, exact data all the values that occur.
+value among them. Quantized data have evenly spaced levels, exact data all the values that occur.
 The intersection of two rows is ``sum_j min(v[x_j], v[y_j])``, and a table over the levels,
 ``T_j(r) = sum_i c_i min(v[x_ij], v_r)``, holds all that rows ``i`` say about any other row.
 """
@@ -26,7 +26,7 @@ MOST_LEVELS = 16**5
 
 
 @dataclass(frozen=True)
-class Codes:
+class Levels:
     """Ranks of rows in the levels of their features.
 
     Parameters
@@ -43,9 +43,9 @@ class Codes:
     Examples
     --------
     >>> import numpy as np
-    >>> from hilbin.solvers import Codes
+    >>> from hilbin.solvers import Levels
     >>> rows = np.array([[0, 2], [1, 1]], np.uint8)
-    >>> codes = Codes(rows, np.array([0, 2, 5]), np.array([0.0, 1, 0, 1, 2]), step=1.0)
+    >>> codes = Levels(rows, np.array([0, 2, 5]), np.array([0.0, 1, 0, 1, 2]), step=1.0)
     >>> codes.norms
     array([2., 2.])
     """
@@ -118,25 +118,25 @@ def whole_vectors(tables: Array) -> Array:
     return padded
 
 
-def drop_unused(codes: Codes) -> Codes:
+def drop_unused(codes: Levels) -> Levels:
     """The same rows over the levels that occur: shorter tables where most levels are unused.
 
     Parameters
     ----------
-    codes : Codes
+    codes : Levels
         The rows.
 
     Returns
     -------
-    codes : Codes
+    codes : Levels
         With the same norms and scores, and without a ``step``.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from hilbin.solvers import Codes, drop_unused
+    >>> from hilbin.solvers import Levels, drop_unused
     >>> rows = np.array([[3], [0]], np.uint8)
-    >>> drop_unused(Codes(rows, np.array([0, 4]), np.arange(4.0))).levels
+    >>> drop_unused(Levels(rows, np.array([0, 4]), np.arange(4.0))).levels
     array([0., 3.])
     """
     data, indices, indptr = codes.parts
@@ -147,10 +147,10 @@ def drop_unused(codes: Codes) -> Codes:
         rows = sp.csr_array((ranks, indices, indptr), shape=codes.shape)
     else:
         rows = ranks.reshape(codes.shape)
-    return Codes(rows, offsets, codes.levels[nth >= 0])
+    return Levels(rows, offsets, codes.levels[nth >= 0])
 
 
-def rank_values(values: Any, n_jobs: int | None = None) -> Codes:
+def rank_values(values: Any, n_jobs: int | None = None) -> Levels:
     """Non-negative values as ranks among the distinct ones of their feature: nothing is lost.
 
     Parameters
@@ -162,7 +162,7 @@ def rank_values(values: Any, n_jobs: int | None = None) -> Codes:
 
     Returns
     -------
-    codes : Codes
+    codes : Levels
 
     Examples
     --------
@@ -202,4 +202,4 @@ def rank_values(values: Any, n_jobs: int | None = None) -> Codes:
     feature = np.repeat(np.arange(d), counts)
     nth = np.arange(feature.size) - (offsets[:-1] - np.arange(d))[feature]
     levels[offsets[feature] + 1 + nth] = sorted_values[indptr[feature] + nth]
-    return Codes(rows, offsets, levels)
+    return Levels(rows, offsets, levels)

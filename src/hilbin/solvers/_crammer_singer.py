@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from hilbin.solvers._codes import Array
-from hilbin.solvers._icd import FLOAT32_TOL, Proceed, start_random
+from hilbin.solvers._icd import FLOAT32_TOL, Callback, start_random
 from hilbin.solvers._result import Result
 from hilbin.solvers._rows import Rows
 
@@ -31,9 +31,9 @@ def crammer_singer(
     max_iter: int = 1000,
     dual: Array | None = None,
     seed: int = 0,
-    proceed: Proceed | None = None,
+    callback: Callback | None = None,
 ) -> Result:
-    """Minimise by dual coordinate descent; the module says what, and when it stops.
+    """Minimize by dual coordinate descent; the module says what, and when it stops.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ def crammer_singer(
         Weight of every row's loss.
     n_classes : int
         Number of classes.
-    bias, tol, max_iter, seed, proceed
+    bias, tol, max_iter, seed, callback
         As in :func:`icd`.
     dual : array of shape (n, n_classes), optional
         Where to start; rows beyond their bound are scaled back to it.
@@ -79,7 +79,7 @@ def crammer_singer(
             active, worst, _ = sweep(samples, duals, order, active, above, bias, offsets, random)
             n_iter += 1
             converged = worst <= tol and active == n
-            go_on = proceed is None or proceed(n_iter, worst)
+            go_on = callback is None or callback(n_iter, worst)
             if converged or not go_on:
                 break
             if worst <= tol:
@@ -87,9 +87,9 @@ def crammer_singer(
             else:
                 above = worst
     except KeyboardInterrupt:
-        if proceed is None:
+        if callback is None:
             raise
-        proceed(-1, np.nan)
+        callback(-1, np.nan)
     return _certified(rows, labels, C, duals, bias, n_iter, converged)
 
 

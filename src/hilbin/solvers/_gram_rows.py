@@ -1,7 +1,7 @@
 r"""Gram matrices as solvers see them: dense, sparse, or rows computed when they are needed.
 
 All have the diagonal as ``norms``, ``scores(coef)``, that is :math:`Kc`, in float64, and steps of
-sequential minimal optimisation; ``restricted`` is the same matrix of some of the rows. The state of
+sequential minimal optimization; ``restricted`` is the same matrix of some of the rows. The state of
 the steps is one array with a line per quantity and a column per row: coefficients, gradient, two
 lines of the core's own, lower and upper bounds and the diagonal.
 """
@@ -68,7 +68,7 @@ class GramRows:
         return lambda *course: core.sweep_classes_gram(self.gram, scores, *course)
 
     def steps(self, state: Array, epsilon: float, most: int, tol: float) -> Report:
-        """Steps of sequential minimal optimisation."""
+        """Steps of sequential minimal optimization."""
         done, violation, _ = core.smo_dense(self.gram, state, epsilon, most, tol)
         return done, violation
 
@@ -121,7 +121,7 @@ class PartRows:
         return self._whole().start_classes(coef, dtype)
 
     def steps(self, state: Array, epsilon: float, most: int, tol: float) -> Report:
-        """Steps of sequential minimal optimisation."""
+        """Steps of sequential minimal optimization."""
         done, violation, _ = core.smo_part(*self._part, state, epsilon, most, tol)
         return done, violation
 
@@ -177,7 +177,7 @@ class SparseGramRows:
         return lambda *course: core.sweep_classes_sparse_gram(*self._parts, scores, *course)
 
     def steps(self, state: Array, epsilon: float, most: int, tol: float) -> Report:
-        """Steps of sequential minimal optimisation."""
+        """Steps of sequential minimal optimization."""
         done, violation, _ = core.smo_sparse(*self._parts, state, epsilon, most, tol)
         return done, violation
 

@@ -38,7 +38,7 @@ SIGN, LINEAR, LOW, HIGH, DIAGONAL, CURVATURE, DUAL = range(7)
 # which comes after so many sweeps at the latest.
 EAGER, EAGER_SWEEPS = 0.3, 40
 FLOAT32_TOL = 1e-3  # from here on the tables' rounding is far below the tolerance
-Proceed = Callable[[int, float], bool]
+Callback = Callable[[int, float], bool]
 
 
 def start_random(seed: int) -> Array:
@@ -122,10 +122,10 @@ def icd(
     max_iter: int = 1000,
     dual: Array | None = None,
     seed: int = 0,
-    proceed: Proceed | None = None,
+    callback: Callback | None = None,
     dtype: Any = None,
 ) -> Result:
-    """Minimise by dual coordinate descent; the module says what, and when it stops.
+    """Minimize by dual coordinate descent; the module says what, and when it stops.
 
     Parameters
     ----------
@@ -145,7 +145,7 @@ def icd(
         Where to start; values outside the bounds are moved to them.
     seed : int
         Of the order in which rows are visited.
-    proceed : callable, optional
+    callback : callable, optional
         Called after every sweep with the number of sweeps and the spread; false ends the descent.
         A keyboard interrupt ends it as well: what has been learnt is returned, not converged.
     dtype : dtype, optional
@@ -186,7 +186,7 @@ def icd(
             n_iter += 1
             small = highest - lowest <= tol and highest <= tol and lowest >= -tol
             converged = small and active == n
-            go_on = proceed is None or proceed(n_iter, highest - lowest)
+            go_on = callback is None or callback(n_iter, highest - lowest)
             if converged or not go_on:
                 break
             if small or (share < 1 and n_iter >= EAGER_SWEEPS):
@@ -195,9 +195,9 @@ def icd(
                 above = share * highest if highest > 0 else np.inf
                 below = share * lowest if lowest < 0 else -np.inf
     except KeyboardInterrupt:
-        if proceed is None:
+        if callback is None:
             raise
-        proceed(-1, np.nan)
+        callback(-1, np.nan)
     return _certified(rows, problem, bias, epsilon, n_iter, converged)
 
 

@@ -11,8 +11,8 @@ r"""Ridge regression with a Gram matrix: one penalty, or a path of them with lea
 
 With :math:`c = S u`, :math:`S = W^{1/2}`, :math:`s = S 1` this is :math:`(SKS + \alpha I) u + b s =
 S t`, :math:`s^\top u = 0`. A Householder reflection that takes :math:`s` to the first axis leaves a
-system of :math:`n - 1` unknowns without :math:`b`: the centred Gram matrix, of which only the
-directions orthogonal to :math:`s` are kept. So the intercept is not penalised, and a kernel need be
+system of :math:`n - 1` unknowns without :math:`b`: the centered Gram matrix, of which only the
+directions orthogonal to :math:`s` are kept. So the intercept is not penalized, and a kernel need be
 positive definite in those directions alone. If it is not, the linear system is solved all the same,
 but its solution is no minimum: the result has not converged, and its gap is infinite.
 
@@ -139,7 +139,7 @@ class KernelRidgePath:
     alphas : array of shape (a,)
         Penalties, ascending.
     eigenvalues : array of shape (m,)
-        Of the centred Gram matrix; ``m`` is one less than the rows if there is an intercept.
+        Of the centered Gram matrix; ``m`` is one less than the rows if there is an intercept.
     directions : array of shape (n, m)
         Its eigenvectors, as columns.
     errors : array of shape (a, c)

@@ -7,7 +7,7 @@ residual :math:`R = T - Z W - b`,
     \min_{W, b} \tfrac{1}{2n} \sum_i w_i \|R_i\|^2 + \alpha \sum_g \rho_g \|W_g\|, \qquad
     \tfrac1n \|R\|^2 = \bar s - 2 \langle c, W \rangle + \langle W, G W \rangle ,
 
-where :math:`\bar s` is the mean of the centred squares of the targets. In the lasso every entry of
+where :math:`\bar s` is the mean of the centered squares of the targets. In the lasso every entry of
 ``W`` is a group with :math:`\rho = 1`, so targets are independent problems. In the group lasso a
 group is some rows of ``W``, all targets together, with the Frobenius norm and :math:`\rho_g` the
 root of the number of features of the group: features, or descriptors, are chosen for all targets

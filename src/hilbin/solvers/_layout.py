@@ -13,7 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from hilbin._core import core
-from hilbin.solvers._codes import Array, Codes
+from hilbin.solvers._codes import Array, Levels
 
 # The kinds, as the core numbers them. PLAIN and FENWICK are never chosen.
 FLAT8, FLAT16, FLAT32, TWO4, TWO8, TWO16, DEEP2, DEEP3, DEEP4, HINGE, PLAIN, FENWICK = range(12)
@@ -59,7 +59,7 @@ class Layout:
         return self.rows[0].ndim == 1
 
 
-def lay_out(codes: Codes, *, kind: int | None = None, dense: bool | None = None) -> Layout:
+def lay_out(codes: Levels, *, kind: int | None = None, dense: bool | None = None) -> Layout:
     """The layout that suits the data; ``kind`` puts all tables into one, ``dense`` the rows."""
     sizes = np.diff(codes.offsets)
     if dense is None:
@@ -126,20 +126,20 @@ def _ramp(step: float, sizes: Array) -> Array:
     return step * np.arange(-(-longest // BLOCK) * BLOCK)
 
 
-def _padded_levels(codes: Codes, features: Array, room: Array) -> tuple[Array, Array]:
+def _padded_levels(codes: Levels, features: Array, room: Array) -> tuple[Array, Array]:
     """Levels of the features, each filled up to its room, and where each begins."""
     out = np.empty(room.sum())
     core.pad_levels(codes.levels, codes.offsets, features, room, out)
     return out, np.cumsum(room) - room
 
 
-def _density(codes: Codes) -> float:
+def _density(codes: Levels) -> float:
     sample = codes.rows[:STATISTIC_ROWS]
     nonzero = np.count_nonzero(sample.data if sp.issparse(sample) else sample)
     return float(nonzero / max(1, sample.shape[0] * sample.shape[1]))
 
 
-def _kinds(codes: Codes, sizes: Array, dense: bool) -> Array:
+def _kinds(codes: Levels, sizes: Array, dense: bool) -> Array:
     """The kind of every feature's table."""
     kinds = np.searchsorted(CAPACITY, sizes)
     if dense or ((kinds == kinds[0]).all() and kinds[0] < HINGE_ABOVE):
@@ -159,7 +159,7 @@ def _kinds(codes: Codes, sizes: Array, dense: bool) -> Array:
     return kinds
 
 
-def _visits(codes: Codes) -> tuple[Array, Array]:
+def _visits(codes: Levels) -> tuple[Array, Array]:
     """Per feature, in a sample: codes that are not 0, and the vectors a hinge table changes."""
     sample = sp.csr_array(codes.rows[:STATISTIC_ROWS])
     vectors = -(-sample.data.astype(np.int64) // 8)
@@ -170,14 +170,14 @@ def _visits(codes: Codes) -> tuple[Array, Array]:
     )
 
 
-def _dense_rows(codes: Codes, order: Array, first: Array) -> tuple[Any, ...]:
+def _dense_rows(codes: Levels, order: Array, first: Array) -> tuple[Any, ...]:
     rows = codes.rows.toarray() if sp.issparse(codes.rows) else codes.rows
     if not np.array_equal(order, np.arange(codes.shape[1])):
         rows = rows[:, order]
     return np.ascontiguousarray(rows), first.astype(np.int64)
 
 
-def _entries(codes: Codes, order: Array, first: Array) -> tuple[Any, ...]:
+def _entries(codes: Levels, order: Array, first: Array) -> tuple[Any, ...]:
     slots = np.full(codes.shape[1], -1, np.int32)
     group = np.zeros(codes.shape[1], np.int32)
     for g in range(first.size - 1):

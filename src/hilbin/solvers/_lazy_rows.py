@@ -60,7 +60,7 @@ class LazyRows:
         self.computed = 0
 
     def steps(self, state: Array, epsilon: float, most: int, tol: float) -> Report:
-        """Steps of sequential minimal optimisation, until they are done or a row was missing."""
+        """Steps of sequential minimal optimization, until they are done or a row was missing."""
         done, violation, missing = core.smo_cached(*self._rows, state, epsilon, most, tol)
         if missing >= 0:
             up, down = gains(state, epsilon)

@@ -1,4 +1,4 @@
-r"""Rows of two-neighbour maps, which are pairs of weights on neighbouring nodes.
+r"""Rows of two-neighbor maps, which are pairs of weights on neighboring nodes.
 
 A value between the nodes :math:`a` and :math:`a + 1` of its column has the features
 :math:`\Phi_a, \Phi_{a+1}` and no others, so a score :math:`\sum \Phi_a v_a + \Phi_{a+1} v_{a+1}`
@@ -41,7 +41,7 @@ class Slab:
 
 
 class NodeRows:
-    """Rows of pairs of neighbouring entries, as a risk sees them.
+    """Rows of pairs of neighboring entries, as a risk sees them.
 
     Parameters
     ----------
@@ -137,7 +137,7 @@ def _require_pairs(Z: Any) -> None:
     apart = np.flatnonzero(Z.indices[1::2] != Z.indices[::2] + 1)
     if apart.size:
         row = int(np.searchsorted(Z.indptr, 2 * apart[0], side="right")) - 1
-        raise ValueError(f"Z[{row}] has entries that are no pairs of neighbouring columns")
+        raise ValueError(f"Z[{row}] has entries that are no pairs of neighboring columns")
 
 
 def _cut(Z: Any, per_unit: float) -> list[Slab]:

@@ -33,7 +33,7 @@ class Components:
     eigenvalues : array of shape (k,)
         Of the scatter: sums of squares along the components.
     mean : array of shape (D,)
-        Of the rows, or 0 if they are not centred.
+        Of the rows, or 0 if they are not centered.
     total : float
         Sum of squares in all directions.
     n : float
@@ -59,7 +59,7 @@ class Components:
     residual: float
 
 
-def pca(moments: Moments, n_components: Any = None, *, centre: bool = True) -> Components:
+def pca(moments: Moments, n_components: Any = None, *, center: bool = True) -> Components:
     """Principal components of the rows whose moments are given; the module says how.
 
     Parameters
@@ -69,7 +69,7 @@ def pca(moments: Moments, n_components: Any = None, *, centre: bool = True) -> C
     n_components : int or float, optional
         How many, or, between 0 and 1, the share of the variance they must keep. By default all
         that have a variance above rounding; the others would be any directions at all.
-    centre : bool, default True
+    center : bool, default True
         Whether to measure from the mean; from zero the components keep inner products best.
 
     Returns
@@ -87,7 +87,7 @@ def pca(moments: Moments, n_components: Any = None, *, centre: bool = True) -> C
     """
     width = moments.mean.size
     scatter = moments.scatter
-    if not centre:
+    if not center:
         scatter = scatter + moments.n * np.outer(moments.mean, moments.mean)
     total = float(np.trace(scatter))
     count = _count(n_components, width)
@@ -101,7 +101,7 @@ def pca(moments: Moments, n_components: Any = None, *, centre: bool = True) -> C
     lam, U = lam[:count], U[:, :count]
     U = U * np.where(U[np.abs(U).argmax(axis=0), np.arange(lam.size)] < 0, -1.0, 1.0)
     error = np.linalg.norm(scatter @ U - U * lam, axis=0).max(initial=0)
-    mean = moments.mean if centre else np.zeros(width)
+    mean = moments.mean if center else np.zeros(width)
     residual = float(error / lam[0]) if lam[0] > 0 else 0.0
     return Components(np.ascontiguousarray(U.T), lam, mean.copy(), total, moments.n, residual)
 

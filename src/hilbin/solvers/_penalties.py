@@ -1,4 +1,4 @@
-"""What lasso and group lasso penalise, and the descent along it; ``_lasso`` has the problem."""
+"""What lasso and group lasso penalize, and the descent along it; ``_lasso`` has the problem."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -10,7 +10,7 @@ from hilbin.solvers._codes import Array
 
 
 class Entries:
-    """Every entry of the weights is penalised, every target a problem of its own."""
+    """Every entry of the weights is penalized, every target a problem of its own."""
 
     def __init__(self, G: Array, alpha: float) -> None:
         self.alpha, self.curvature = alpha, np.diag(G)
@@ -49,7 +49,7 @@ class Entries:
 
 
 class Groups:
-    """Groups of features are penalised, all targets together."""
+    """Groups of features are penalized, all targets together."""
 
     def __init__(self, G: Array, alpha: float, groups: Sequence[Any]) -> None:
         members = _checked_groups(groups, len(G))

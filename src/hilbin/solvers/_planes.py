@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from hilbin.solvers._codes import Array
-from hilbin.solvers._simplex import maximise_on_simplex
+from hilbin.solvers._simplex import maximize_on_simplex
 
 IDLE = 20  # rounds after which a plane that does not count is dropped
 SHARE = 1e-2  # of the gap, to which the quadratic problem is solved
@@ -23,14 +23,14 @@ class Task:
 
     With ``v`` the best point and ``u`` the optimum of the planes, ``on_best`` is ``a^T v`` of every
     plane, and ``square``, ``cross`` and ``new_square`` are ``lam`` times the products of ``v`` and
-    ``u`` with themselves and each other in the inner product of the regulariser.
+    ``u`` with themselves and each other in the inner product of the regularizer.
 
     Parameters
     ----------
     size : int
         Length of ``v``.
     lam : float
-        Weight of the regulariser.
+        Weight of the regularizer.
     least : float
         What the risk never falls below: a plane from the beginning, unless it is -inf.
     keep_dual : bool
@@ -121,7 +121,7 @@ class Task:
         t = self.count
         H, b = self.H[:t, :t], self.offset[:t]
         gap = min(self.value - self.bound, abs(self.value))
-        alpha = maximise_on_simplex(H, b, self.alpha[:t], SHARE * gap)
+        alpha = maximize_on_simplex(H, b, self.alpha[:t], SHARE * gap)
         self.alpha[:t] = alpha
         self.new_square = float(alpha @ H @ alpha)
         self.cross = float(self.on_best[:t] @ alpha)

@@ -1,12 +1,12 @@
 r"""Ridge regression from sums, for one penalty or a path of them.
 
-**Problem.** With the centred sums :math:`S, V` of :class:`~hilbin.stats.Moments`,
+**Problem.** With the centered sums :math:`S, V` of :class:`~hilbin.stats.Moments`,
 
 .. math::
     \min_{W, b} \sum_i w_i \|t_i - W^\top z_i - b\|^2 + \alpha \|W\|^2
     \quad\Longleftrightarrow\quad (S + \alpha I) W = V, \; b = \bar t - W^\top m .
 
-The intercept is not penalised, and any number of targets shares one decomposition. On principal
+The intercept is not penalized, and any number of targets shares one decomposition. On principal
 components :math:`U` take ``moments.project(U)``, whose scatter :math:`U^\top S U` is diagonal only
 if ``U`` belongs to the same rows, and :func:`unproject` the result.
 
@@ -15,7 +15,7 @@ if ``U`` belongs to the same rows, and :func:`unproject` the result.
 residual :math:`r = (S + \alpha I) W - V` the objective is :math:`r^\top (S + \alpha I)^{-1} r`
 above its optimum, at most :math:`\|r\|^2 / \alpha`, which is ``gap``.
 
-**Choice of alpha.** Generalised cross-validation needs the sums alone:
+**Choice of alpha.** Generalized cross-validation needs the sums alone:
 :math:`\mathrm{GCV} = \frac{\mathrm{RSS} / n}{(1 - \mathrm{df} / n)^2}` with
 :math:`\mathrm{RSS} = \sum t^2 - \sum_j v_j^2 (\lambda_j + 2 \alpha) / (\lambda_j + \alpha)^2`,
 :math:`\mathrm{df} = 1 + \sum_j \lambda_j / (\lambda_j + \alpha)`. Leaving out one row after another
@@ -132,7 +132,7 @@ class RidgePath:
     directions : array of shape (D, D)
         Its eigenvectors, as columns.
     gcv : array of shape (a, c)
-        Generalised cross-validation error of every penalty and target.
+        Generalized cross-validation error of every penalty and target.
     freedom : array of shape (a,)
         Effective degrees of freedom, the intercept's included.
 

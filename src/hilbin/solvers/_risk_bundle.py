@@ -19,14 +19,14 @@ from hilbin.solvers._risk import Risk
 
 
 def bundle_risk(risk: Risk, lam: float, *, inner: Any = None, **course: Any) -> Result:
-    """Minimise a regularised :class:`Risk` by :func:`bundle`, in the smaller space.
+    """Minimize a regularized :class:`Risk` by :func:`bundle`, in the smaller space.
 
     Parameters
     ----------
     risk : Risk
         Of all tasks.
     lam : float
-        Weight of the regulariser.
+        Weight of the regularizer.
     inner : LinearOperator, array or sparse array of shape (D, D), optional
         ``K`` of the features; a constant one has the ordinary inner product.
     **course

@@ -5,7 +5,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from hilbin._core import core
-from hilbin.solvers._codes import Array, Codes
+from hilbin.solvers._codes import Array, Levels
 from hilbin.solvers._layout import ALIGN, Layout, lay_out
 
 
@@ -29,7 +29,7 @@ class TableRows:
 
     Parameters
     ----------
-    codes : Codes
+    codes : Levels
         The rows.
     layout : Layout, optional
         How the tables lie in memory; chosen by the data if not given.
@@ -43,7 +43,7 @@ class TableRows:
     array([3., 1.])
     """
 
-    def __init__(self, codes: Codes, layout: Layout | None = None):
+    def __init__(self, codes: Levels, layout: Layout | None = None):
         self.codes = codes
         self.layout = lay_out(codes) if layout is None else layout
         self.norms = codes.norms

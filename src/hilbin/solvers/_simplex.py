@@ -22,7 +22,7 @@ from hilbin.solvers._codes import Array
 RIDGE = 4 * np.finfo(float).eps
 
 
-def maximise_on_simplex(H: Array, b: Array, alpha: Array, tol: float) -> Array:
+def maximize_on_simplex(H: Array, b: Array, alpha: Array, tol: float) -> Array:
     """The best ``alpha``, from a feasible one to start with; never worse than that."""
     scale = float(H.diagonal().max()) or 1.0
     H, b, tol = H / scale, b / scale, tol / scale

@@ -1,4 +1,4 @@
-r"""Sequential minimal optimisation: the dual of a kernel machine with a free bias.
+r"""Sequential minimal optimization: the dual of a kernel machine with a free bias.
 
 **Problem.** In signed coefficients, with a Gram matrix :math:`K`,
 
@@ -35,7 +35,7 @@ from hilbin.solvers._codes import Array
 from hilbin.solvers._gram_rows import COEF, DIAGONAL, GRADIENT, HIGH, LOW, STATE, StepRows, gains
 from hilbin.solvers._result import Result
 
-Proceed = Callable[[int, float], bool]
+Callback = Callable[[int, float], bool]
 ROUND = 1000  # steps between two looks at the clock
 SHRUNK = 0.5  # share of the rows at which their matrix is taken out
 ROUNDING = 1e-12
@@ -49,7 +49,7 @@ class Course:
     epsilon: float
     tol: float
     max_iter: int
-    proceed: Proceed | None
+    callback: Callback | None
     n_iter: int = 0
     stopped: bool = False
 
@@ -58,7 +58,7 @@ class Course:
         self.n_iter += steps
         if self.n_iter >= self.max_iter:
             self.stopped = True
-        if self.proceed is not None and not self.proceed(self.n_iter, violation):
+        if self.callback is not None and not self.callback(self.n_iter, violation):
             self.stopped = True
 
 
@@ -74,9 +74,9 @@ def smo(
     max_iter: int = 100_000_000,
     dual: Array | None = None,
     shrinking: bool = True,
-    proceed: Proceed | None = None,
+    callback: Callback | None = None,
 ) -> Result:
-    """Minimise; the module says what, how, and when it stops.
+    """Minimize; the module says what, how, and when it stops.
 
     Parameters
     ----------
@@ -98,7 +98,7 @@ def smo(
         Where to start; moved into the bounds and to the right sum.
     shrinking : bool
         Whether rows that will stay at a bound are left out for a time.
-    proceed : callable, optional
+    callback : callable, optional
         Called every so many steps with their number and the violation; false ends the descent. A
         keyboard interrupt ends it as well: what has been learnt is returned, not converged.
 
@@ -123,14 +123,14 @@ def smo(
     state[GRADIENT] = -linear
     if state[COEF].any():
         state[GRADIENT] += rows.scores(state[COEF])
-    course = Course(epsilon, tol, max_iter, proceed)
+    course = Course(epsilon, tol, max_iter, callback)
     converged = False
     try:
         converged = _descend(rows, state, course, shrinking)
     except KeyboardInterrupt:
-        if proceed is None:
+        if callback is None:
             raise
-        proceed(-1, np.nan)
+        callback(-1, np.nan)
     return _certified(rows, linear, state, total, course, converged)
 
 

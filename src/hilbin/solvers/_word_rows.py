@@ -1,4 +1,4 @@
-r"""Rows of product-quantised codes, scored and summed without being decoded.
+r"""Rows of product-quantized codes, scored and summed without being decoded.
 
 A row is cut into blocks of :math:`G` components, and block :math:`b` is one of the words
 :math:`z_{b1}, \dots, z_{bD}`: the row has the codes :math:`c_b`. Then
@@ -45,7 +45,7 @@ class WordRows:
     Parameters
     ----------
     chunks : array of shape (chunks, n, 32)
-        Codes, as uint8 or uint16; block ``b`` of row ``i`` is ``chunks[b // 32, i, b % 32]``.
+        Levels, as uint8 or uint16; block ``b`` of row ``i`` is ``chunks[b // 32, i, b % 32]``.
     words : array of shape (blocks, D, G)
         The words of every block.
     size : int, optional

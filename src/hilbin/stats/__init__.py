@@ -5,7 +5,7 @@ from hilbin.stats.classes import ClassSums
 from hilbin.stats.clusters import ClusterSums
 from hilbin.stats.moments import Moments
 from hilbin.stats.sample import RowSample
-from hilbin.stats.totals import Together, TopScores, Totals
+from hilbin.stats.totals import StatisticTuple, TopScores, Totals
 
 __all__ = [
     "ClassSums",
@@ -13,7 +13,7 @@ __all__ = [
     "Moments",
     "RowSample",
     "Statistic",
-    "Together",
+    "StatisticTuple",
     "TopScores",
     "Totals",
 ]

@@ -61,7 +61,7 @@ def give_back(rows: Array | None) -> None:
         _given_back.append(rows.base)
 
 
-def centre(Z: Matrix, mean: Array, root: Array | None, out: Array) -> None:
+def center(Z: Matrix, mean: Array, root: Array | None, out: Array) -> None:
     """Rows without their mean, times the roots of their weights, into ``out``."""
     np.subtract(Z.toarray() if sp.issparse(Z) else Z, mean, out=out)
     if root is not None:
@@ -102,7 +102,7 @@ def is_thin(Z: Matrix, w: Array | None, n: float) -> bool:
 
 
 def sparse_scatter(Z: Matrix, w: Array | None, n: float, mean: Array) -> Array:
-    """The centred scatter of sparse rows; its lower triangle counts."""
+    """The centered scatter of sparse rows; its lower triangle counts."""
     rows = sp.csr_array(Z, dtype=np.float64)
     weighted = rows if w is None else sp.csr_array(rows.multiply(w[:, None]))
     triangle = (weighted.T @ rows).toarray(order="F")
@@ -112,10 +112,10 @@ def sparse_scatter(Z: Matrix, w: Array | None, n: float, mean: Array) -> Array:
 def sparse_cross(
     Z: Matrix, targets: Matrix, w: Array | None, mean: Array, target_mean: Array
 ) -> Array:
-    """The centred products of sparse rows and targets."""
+    """The centered products of sparse rows and targets."""
     weight = np.ones(Z.shape[0]) if w is None else w
     if sp.issparse(targets):
         sums = (sp.csr_array(targets.multiply(weight[:, None])).T @ Z).toarray().T
         return np.asarray(sums - weight.sum() * np.outer(mean, target_mean))
-    # what is centred on one side is centred
+    # what is centered on one side is centered
     return np.asarray(Z.T @ (weight[:, None] * (targets - target_mean)))

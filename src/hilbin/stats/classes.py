@@ -33,7 +33,7 @@ class ClassSums(Additive):
     mean : ndarray of shape (c, D)
         Of every class; ``D`` is 0 if rows were not given.
     scatter : ndarray of shape (c, D, D) or None
-        Centred at the mean of the class, if asked for; their sum is the scatter within classes.
+        Centered at the mean of the class, if asked for; their sum is the scatter within classes.
 
     Examples
     --------

@@ -1,8 +1,8 @@
-r"""One step of k-means as a sum: what falls to every centre.
+r"""One step of k-means as a sum: what falls to every center.
 
-Given centres :math:`c_j`, every row goes to its nearest one; the step's sums are the weight, the
-mean and the squared distances of each centre's rows (Lloyd, *Least Squares Quantization in PCM*,
-1982). The means are the next centres.
+Given centers :math:`c_j`, every row goes to its nearest one; the step's sums are the weight, the
+mean and the squared distances of each center's rows (Lloyd, *Least Squares Quantization in PCM*,
+1982). The means are the next centers.
 """
 
 from collections.abc import Mapping
@@ -25,16 +25,16 @@ BLOCK_VALUES = 1 << 22  # distances at a time
 
 
 class ClusterSums(Additive):
-    """Weight, mean and inertia of the rows nearest to every centre.
+    """Weight, mean and inertia of the rows nearest to every center.
 
     Attributes
     ----------
     n : ndarray of shape (k,)
-        Sum of the weights of the rows of every centre.
+        Sum of the weights of the rows of every center.
     mean : ndarray of shape (k, D)
-        Their means; for a centre without rows the centre.
+        Their means; for a center without rows the center.
     inertia : float
-        Sum of the squared distances of rows to their centres.
+        Sum of the squared distances of rows to their centers.
 
     Examples
     --------
@@ -49,38 +49,38 @@ class ClusterSums(Additive):
         self.n, self.mean, self.inertia = n, mean, inertia
 
     @classmethod
-    def of(cls, X: Matrix, centres: Array, weight: Any = None) -> Self:
+    def of(cls, X: Matrix, centers: Array, weight: Any = None) -> Self:
         """The sums of some rows.
 
         Parameters
         ----------
         X : array or CSR of shape (rows, D)
-        centres : array of shape (k, D)
+        centers : array of shape (k, D)
         weight : array of shape (rows,), optional
 
         Returns
         -------
         sums : ClusterSums
         """
-        X, centres = checked_rows(X, "X"), np.asarray(centres, np.float64)
-        if centres.ndim != 2 or centres.shape[1] != X.shape[1]:
-            raise ValueError(f"centres have shape {centres.shape}, rows {X.shape[1]} columns")
+        X, centers = checked_rows(X, "X"), np.asarray(centers, np.float64)
+        if centers.ndim != 2 or centers.shape[1] != X.shape[1]:
+            raise ValueError(f"centers have shape {centers.shape}, rows {X.shape[1]} columns")
         w = checked_weights(weight, X.shape[0])
         w = np.ones(X.shape[0]) if w is None else w
-        k = len(centres)
-        n, shift, inertia = np.zeros(k), np.zeros(centres.shape), 0.0
+        k = len(centers)
+        n, shift, inertia = np.zeros(k), np.zeros(centers.shape), 0.0
         height = max(1, BLOCK_VALUES // max(k, X.shape[1]))
         for begin in range(0, X.shape[0], height):
             part, weights = X[begin : begin + height], w[begin : begin + height]
             part = (part.toarray() if sp.issparse(part) else part).astype(np.float64, copy=False)
-            nearest = _nearest(part, centres)
-            step = part - centres[nearest]
+            nearest = _nearest(part, centers)
+            step = part - centers[nearest]
             inertia += float(weights @ np.vecdot(step, step))
             member = sp.csr_array((weights, (nearest, np.arange(len(part)))), (k, len(part)))
             n += np.bincount(nearest, weights, k)
             shift += member @ step
         used = n > 0
-        mean = centres.copy()
+        mean = centers.copy()
         mean[used] += shift[used] / n[used, None]
         return cls(n, mean, inertia)
 
@@ -91,7 +91,7 @@ class ClusterSums(Additive):
     def __iadd__(self, other: Self) -> Self:
         if not isinstance(other, ClusterSums):
             return NotImplemented
-        require_same_width(self.mean.shape, other.mean.shape, "centres and columns")
+        require_same_width(self.mean.shape, other.mean.shape, "centers and columns")
         n = self.n + other.n
         share = np.divide(other.n, n, out=np.zeros_like(n), where=n > 0)
         self.mean = self.mean + share[:, None] * (other.mean - self.mean)
@@ -113,8 +113,8 @@ class ClusterSums(Additive):
         return self.n.nbytes + self.mean.nbytes
 
 
-def _nearest(X: Array, centres: Array) -> Array:
-    """Centres are measured from their middle, so that far from zero nothing cancels."""
-    middle = centres.mean(axis=0)
-    moved = centres - middle
+def _nearest(X: Array, centers: Array) -> Array:
+    """Centers are measured from their middle, so that far from zero nothing cancels."""
+    middle = centers.mean(axis=0)
+    moved = centers - middle
     return np.argmin(np.vecdot(moved, moved) - 2 * ((X - middle) @ moved.T), axis=1)

@@ -15,7 +15,7 @@ and likewise :math:`V` (Chan, Golub and LeVeque, *Updating Formulae and a Pairwi
 Computing Sample Variances*, 1982): nothing large is subtracted from anything large, however far
 the means are from zero.
 
-Single precision rows are centred in double precision and multiplied in double precision: the
+Single precision rows are centered in double precision and multiplied in double precision: the
 product of single precision ones would be twice as fast and wrong in the seventh digit. ``S`` is a
 symmetric rank-k update of one triangle. A block of fewer rows than columns says the same as its
 scatter in less memory, so it stays a block until it is added, in place, to a sum. Sparse rows of
@@ -34,7 +34,7 @@ from hilbin.stats._products import (
     add_lower,
     add_products,
     borrow,
-    centre,
+    center,
     checked_targets,
     give_back,
     is_thin,
@@ -55,7 +55,7 @@ from hilbin.stats._statistic import (
 
 
 class Moments(Additive):
-    r"""Weight, means and centred scatters of rows and their targets.
+    r"""Weight, means and centered scatters of rows and their targets.
 
     Make them by :meth:`of` and add them; the module has the formulas. One of these holds
     :math:`D^2` numbers for rows of :math:`D` columns.
@@ -74,9 +74,9 @@ class Moments(Additive):
     target_mean : ndarray of shape (c,)
         Of the targets.
     cross : ndarray of shape (D, c)
-        Centred sum of products of rows and targets.
+        Centered sum of products of rows and targets.
     target_squares : ndarray of shape (c,)
-        Centred sum of squares of every target.
+        Centered sum of squares of every target.
 
     Examples
     --------
@@ -98,7 +98,7 @@ class Moments(Additive):
         self.cross = np.zeros((n_features, n_targets))
         self.target_squares = np.zeros(n_targets)
         self._triangle: Array | None = None  # the lower one counts, column by column
-        self._rows: Array | None = None  # centred, times the roots of weights
+        self._rows: Array | None = None  # centered, times the roots of weights
         self._steps: list[Array] = []  # of means, yet to be added to the triangle
 
     @classmethod
@@ -136,7 +136,7 @@ class Moments(Additive):
             made.cross = sparse_cross(Z, targets, w, made.mean, made.target_mean)
         elif rows < width:
             made._rows = borrow(rows, width)
-            centre(Z, made.mean, root, made._rows)
+            center(Z, made.mean, root, made._rows)
             made._cross_with(made._rows, targets, root, 0)
         else:
             made._triangle = np.zeros((width, width), order="F")
@@ -144,7 +144,7 @@ class Moments(Additive):
             for begin in range(0, rows, STRIP):
                 part = strip[: min(STRIP, rows - begin)]
                 few = slice(begin, begin + len(part))
-                centre(Z[few], made.mean, None if root is None else root[few], part)
+                center(Z[few], made.mean, None if root is None else root[few], part)
                 made._cross_with(part, targets, root, begin)
                 add_products(made._triangle, part)
         return made
@@ -159,7 +159,7 @@ class Moments(Additive):
             self.target_squares = squares.sum(axis=0) if w is None else w @ squares
 
     def _cross_with(self, rows: Array, targets: Matrix, root: Array | None, begin: int) -> None:
-        """The rows are centred already, so targets need not be, unless their means are large."""
+        """The rows are centered already, so targets need not be, unless their means are large."""
         if not self.cross.shape[1]:
             return
         part = targets[begin : begin + len(rows)]

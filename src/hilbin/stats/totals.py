@@ -165,7 +165,7 @@ class TopScores(Additive):
         return sum(a.nbytes for a in (*self.scores, *self.weights))
 
 
-class Together(Additive):
+class StatisticTuple(Additive):
     """Several statistics of the same rows, in one pass.
 
     Parameters
@@ -176,8 +176,8 @@ class Together(Additive):
     Examples
     --------
     >>> import numpy as np
-    >>> from hilbin.stats import Moments, Together, Totals
-    >>> both = Together(Moments.of(np.eye(2)), Totals(blocks=1))
+    >>> from hilbin.stats import Moments, StatisticTuple, Totals
+    >>> both = StatisticTuple(Moments.of(np.eye(2)), Totals(blocks=1))
     >>> (both + both)[1]["blocks"]
     array(2.)
     """
@@ -193,7 +193,7 @@ class Together(Additive):
         return type(self)(*(0 + part for part in self.parts))  # type: ignore[operator]
 
     def __iadd__(self, other: Self) -> Self:
-        if not isinstance(other, Together):
+        if not isinstance(other, StatisticTuple):
             return NotImplemented
         require_same_width(len(self.parts), len(other.parts), "statistics")
         for mine, theirs in zip(self.parts, other.parts, strict=True):
@@ -225,5 +225,5 @@ class Together(Additive):
 
 KINDS: dict[str, Any] = {
     kind.__name__: kind
-    for kind in (ClassSums, ClusterSums, Moments, RowSample, Together, TopScores, Totals)
+    for kind in (ClassSums, ClusterSums, Moments, RowSample, StatisticTuple, TopScores, Totals)
 }

@@ -18,7 +18,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from hilbin.stream._sources import NUMBERS, Array, Rows, Source
-from hilbin.stream.errors import BlockError
+from hilbin.stream.errors import ChunkError
 
 SUFFIXES = (".npy", ".npz")
 LOCAL_HEADER = struct.Struct("<26xHH")
@@ -42,14 +42,14 @@ class NpySource(Source):
             try:
                 shape, self.fortran, self.dtype = _header(file)
             except ValueError as error:
-                raise BlockError(self.name, f"is no array of NumPy: {error}") from error
+                raise ChunkError(self.name, f"is no array of NumPy: {error}") from error
             self.start = file.tell()
         self.n_rows, self.width = _rows_and_width(shape, self.dtype, self.name)
         self.row_bytes = self.dtype.itemsize * (1 if self.width is None else self.width)
         needed = self.start - at + self.dtype.itemsize * math.prod(shape)
         there = self._mark["size"] - at if room is None else room
         if there < needed:
-            raise BlockError(
+            raise ChunkError(
                 self.name, f"is truncated: {needed - there} of {needed} bytes are missing"
             )
 
@@ -84,9 +84,9 @@ def _rows_and_width(
     shape: tuple[int, ...], dtype: np.dtype[Any], name: str
 ) -> tuple[int, int | None]:
     if dtype.hasobject:
-        raise BlockError(name, "holds Python objects, not numbers")
+        raise ChunkError(name, "holds Python objects, not numbers")
     if len(shape) not in (1, 2):
-        raise BlockError(name, f"has shape {shape}, not rows of features")
+        raise ChunkError(name, f"has shape {shape}, not rows of features")
     return shape[0], shape[1] if len(shape) == 2 else None
 
 
@@ -154,12 +154,12 @@ def npz_sources(path: Path) -> tuple[Source, Source | None, Source | None]:
             named = [name for name in members if name not in ("y", *WEIGHTS)]
             if "X" not in members and len(named) != 1:
                 there = ", ".join(members) or "none"
-                raise BlockError(str(path), f"has no array X; it has {there}")
+                raise ChunkError(str(path), f"has no array X; it has {there}")
             rows = "X" if "X" in members else named[0]
             others = (name for name in ("y", *WEIGHTS) if name in members)
             found = {name: _member(path, archive, members[name]) for name in (rows, *others)}
     except (zipfile.BadZipFile, OSError, KeyError, EOFError, zlib.error) as error:
-        raise BlockError(str(path), f"is no whole .npz file: {error}") from error
+        raise ChunkError(str(path), f"is no whole .npz file: {error}") from error
     weight = next((found[name] for name in WEIGHTS if name in found), None)
     return found[rows], found.get("y"), weight
 
@@ -223,5 +223,5 @@ def _natural(path: Path) -> list[Any]:
 def require_numbers(source: Source) -> Source:
     """Refuse rows that are no numbers; targets may be text."""
     if source.dtype.kind not in NUMBERS:
-        raise BlockError(source.name, f"has values of type {source.dtype}, not numbers")
+        raise ChunkError(source.name, f"has values of type {source.dtype}, not numbers")
     return source

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from hilbin.stream._sources import NUMBERS, Array, ArraySource, Piece, Rows, mark_of
 from hilbin.stream._table import checked_weight
 from hilbin.stream.chunks import Block, Chunk, Chunks
-from hilbin.stream.errors import BlockError
+from hilbin.stream.errors import ChunkError
 
 
 @dataclass(frozen=True)
@@ -39,11 +39,11 @@ class Layout(NamedTuple):
         rows = rows_of(block, name)
         width, dtype = rows.X.shape[1], rows.X.dtype
         if width != self.n_features:
-            raise BlockError(
+            raise ChunkError(
                 name, f"has {width} columns, while {self.said_by} has {self.n_features}"
             )
         if dtype.kind != self.dtype.kind:
-            raise BlockError(
+            raise ChunkError(
                 name, f"has values of type {dtype}, while {self.said_by} has {self.dtype}"
             )
         for values in rows[:3]:
@@ -99,14 +99,14 @@ def rows_of(block: Any, name: str) -> Rows:
     """``X``, ``(X, y)`` or ``(X, y, weight)`` as arrays of the same number of rows."""
     parts = block if isinstance(block, tuple) else (block,)
     if not 1 <= len(parts) <= 3:
-        raise BlockError(name, f"is a tuple of {len(parts)}, not X, (X, y) or (X, y, weight)")
+        raise ChunkError(name, f"is a tuple of {len(parts)}, not X, (X, y) or (X, y, weight)")
     X = sp.csr_array(parts[0]) if sp.issparse(parts[0]) else np.asarray(parts[0])
     if X.ndim != 2 or X.dtype.kind not in NUMBERS:
-        raise BlockError(name, f"has shape {X.shape} and type {X.dtype}, not rows of numbers")
+        raise ChunkError(name, f"has shape {X.shape} and type {X.dtype}, not rows of numbers")
     others = [None if values is None else _labels(values) for values in parts[1:]]
     for values, what in zip(others, ("targets", "weights"), strict=False):
         if values is not None and len(values) != X.shape[0]:
-            raise BlockError(name, f"has {X.shape[0]} rows and {len(values)} {what}")
+            raise ChunkError(name, f"has {X.shape[0]} rows and {len(values)} {what}")
     y, weight = (*others, None, None)[:2]
     return Rows(X, y, weight)
 

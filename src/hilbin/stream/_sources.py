@@ -18,7 +18,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from hilbin.stream.errors import BlockError
+from hilbin.stream.errors import ChunkError
 
 Array = NDArray[Any]
 SAMPLED_VALUES = 1 << 16
@@ -100,10 +100,10 @@ class Piece(NamedTuple):
         """The rows, found to be finite numbers of the expected shape."""
         try:
             rows = self.source.read(self.begin, self.end)
-        except BlockError:
+        except ChunkError:
             raise
         except UNREADABLE as error:
-            raise BlockError(self.name, f"cannot be read: {error}") from error
+            raise ChunkError(self.name, f"cannot be read: {error}") from error
         self._check(rows)
         return rows
 
@@ -112,16 +112,16 @@ class Piece(NamedTuple):
         if self.source.width is None:
             shape = shape[:1]  # type: ignore[assignment]
         if rows.X.shape != shape:
-            raise BlockError(self.name, f"has shape {rows.X.shape} instead of {shape}")
+            raise ChunkError(self.name, f"has shape {rows.X.shape} instead of {shape}")
         if rows.X.dtype.kind != self.source.dtype.kind:
-            raise BlockError(self.name, f"has type {rows.X.dtype} instead of {self.source.dtype}")
+            raise ChunkError(self.name, f"has type {rows.X.dtype} instead of {self.source.dtype}")
         own = "value" if self.source.width is None else "feature"
         for values, what in ((rows.X, own), (rows.y, "target"), (rows.weight, "weight")):
             bad = None if values is None else first_not_finite(values)
             if bad is not None:
                 row, column, value = bad
                 which = what if column is None else f"{what} {column}"
-                raise BlockError(self.name, f"{which} of row {self.begin + row} is {value}")
+                raise ChunkError(self.name, f"{which} of row {self.begin + row} is {value}")
 
 
 class Joined:
@@ -169,16 +169,16 @@ class Joined:
 
 def _require_alike(first: Source, other: Source) -> None:
     if other.width != first.width:
-        raise BlockError(
+        raise ChunkError(
             other.name, f"has {_columns(other)}, while {first.name} has {_columns(first)}"
         )
     if other.dtype.kind != first.dtype.kind:
-        raise BlockError(
+        raise ChunkError(
             other.name, f"has values of type {other.dtype}, while {first.name} has {first.dtype}"
         )
     if other.sparse != first.sparse:
         kind = {True: "sparse", False: "dense"}
-        raise BlockError(
+        raise ChunkError(
             other.name, f"is {kind[other.sparse]}, while {first.name} is {kind[first.sparse]}"
         )
 

@@ -15,7 +15,7 @@ from sklearn.datasets import load_svmlight_file
 
 from hilbin.stream._npy import file_mark
 from hilbin.stream._sources import Rows, Source
-from hilbin.stream.errors import BlockError
+from hilbin.stream.errors import ChunkError
 
 STRIDE = 256  # lines between places that are remembered
 LINE = re.compile(rb"\s*[^\s:]+(\s+qid:\d+)?(\s+\d+:\S+)*\s*(#.*)?\s*")
@@ -74,7 +74,7 @@ def svmlight_sources(paths: list[Path], n_features: int | None) -> list[Source]:
     for found in scans:
         width = found.largest + zero_based
         if n_features is not None and width > n_features:
-            raise BlockError(
+            raise ChunkError(
                 str(found.path), f"has {width} features, but n_features is {n_features}"
             )
     if n_features is None:

@@ -12,7 +12,7 @@ from sklearn import get_config
 
 from hilbin.stream._sources import NUMBERS, Array, Joined, Piece, join
 from hilbin.stream.chunks import HELD, MEBIBYTE, Block, Chunk, Chunks
-from hilbin.stream.errors import BlockError
+from hilbin.stream.errors import ChunkError
 
 
 @dataclass(frozen=True)
@@ -82,10 +82,10 @@ class TableChunks(Chunks):
 def checked_weight(weight: Array, where: str) -> Array:
     """Weights, if they are one number >= 0 for every row."""
     if weight.ndim != 1 or weight.dtype.kind not in NUMBERS:
-        raise BlockError(where, "weights must be one number a row")
+        raise ChunkError(where, "weights must be one number a row")
     if weight.size and weight.min() < 0:
         bad = int(np.argmax(weight < 0))
-        raise BlockError(where, f"the weight of its row {bad} is {weight[bad]}, not >= 0")
+        raise ChunkError(where, f"the weight of its row {bad} is {weight[bad]}, not >= 0")
     return weight
 
 

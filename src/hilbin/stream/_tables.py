@@ -14,7 +14,7 @@ import numpy as np
 
 from hilbin.stream._npy import WEIGHTS
 from hilbin.stream._sources import NUMBERS, Array, Rows, Source, join, mark_of
-from hilbin.stream.errors import BlockError, optional
+from hilbin.stream.errors import ChunkError, optional
 
 ZARR_FILES = ("zarr.json", ".zarray", ".zgroup")
 
@@ -27,7 +27,7 @@ class ZarrSource(Source):
         self.name = str(getattr(array, "store_path", None) or getattr(array, "name", "zarr"))
         self.name = self.name.removeprefix("file://")
         if array.ndim not in (1, 2):
-            raise BlockError(self.name, f"has shape {array.shape}, not rows of features")
+            raise ChunkError(self.name, f"has shape {array.shape}, not rows of features")
         self.n_rows = array.shape[0]
         self.width = array.shape[1] if array.ndim == 2 else None
         self.dtype = np.dtype(array.dtype)
@@ -62,7 +62,7 @@ def zarr_sources(source: Any) -> tuple[Source, Source | None, Source | None]:
         return ZarrSource(source), None, None
     if "X" not in source:
         name = getattr(source, "store_path", None) or getattr(source, "name", "zarr")
-        raise BlockError(str(name), f"has no array X; it has {', '.join(source) or 'none'}")
+        raise ChunkError(str(name), f"has no array X; it has {', '.join(source) or 'none'}")
     weight = next((name for name in WEIGHTS if name in source), None)
     return (
         ZarrSource(source["X"]),
@@ -119,7 +119,7 @@ class ParquetSource(Source):
         if column.null_count:
             row = int(np.argmax(column.is_null().to_numpy()))
             row += self._ends[group] - self._groups[group]
-            raise BlockError(self.name, f"column {name} of row {row} has no value")
+            raise ChunkError(self.name, f"column {name} of row {row} has no value")
         return _values(column)
 
     def mark(self) -> dict[str, Any]:
@@ -154,11 +154,11 @@ def parquet_sources(
     try:
         table = dataset.dataset(paths, format="parquet", partitioning="hive")
     except (OSError, ValueError) as error:
-        raise BlockError(str(paths), f"is no Parquet data set: {error}") from error
+        raise ChunkError(str(paths), f"is no Parquet data set: {error}") from error
     names = [field.name for field in table.schema]
     for name in (*(features or ()), *filter(None, (target, weight))):
         if name not in names:
-            raise BlockError(str(where), f"has no column {name!r}; it has {', '.join(names)}")
+            raise ChunkError(str(where), f"has no column {name!r}; it has {', '.join(names)}")
     others = [name for name in names if name not in (target, weight)]
     columns = {
         "X": list(features) if features is not None else others,
@@ -180,7 +180,7 @@ def _require_numbers(schema: Any, names: list[str], where: str) -> None:
         except (TypeError, NotImplementedError):
             numbers = False
         if not numbers:
-            raise BlockError(
+            raise ChunkError(
                 where,
                 f"column {name} holds {kind}, not numbers: name the target by target=, or the "
                 "columns to learn from by features=",
@@ -191,7 +191,7 @@ def _parquet_source(fragment: Any, schema: Any, columns: dict[str, list[str]]) -
     try:
         return ParquetSource(fragment, schema, columns)
     except (OSError, ValueError) as error:
-        raise BlockError(fragment.path, f"is no whole Parquet file: {error}") from error
+        raise ChunkError(fragment.path, f"is no whole Parquet file: {error}") from error
 
 
 def _require_columns(
@@ -201,13 +201,13 @@ def _require_columns(
     own, wanted = source.own, first.own
     for name in set(names) & set(wanted):
         if name not in own:
-            raise BlockError(source.name, f"has no column {name}, while {first.name} has")
+            raise ChunkError(source.name, f"has no column {name}, while {first.name} has")
         if np.dtype(own[name]).kind != np.dtype(wanted[name]).kind:
-            raise BlockError(
+            raise ChunkError(
                 source.name,
                 f"column {name} has values of type {np.dtype(own[name])}, while {first.name} has "
                 f"{np.dtype(wanted[name])}",
             )
     extra = [name for name in own if name not in wanted]
     if whole and extra:
-        raise BlockError(source.name, f"has a column {extra[0]}, while {first.name} has not")
+        raise ChunkError(source.name, f"has a column {extra[0]}, while {first.name} has not")

@@ -4,7 +4,7 @@ import importlib
 from typing import Any
 
 
-class BlockError(ValueError):
+class ChunkError(ValueError):
     """Rows that cannot be read, or that are no rows to learn from.
 
     Parameters
@@ -16,8 +16,8 @@ class BlockError(ValueError):
 
     Examples
     --------
-    >>> from hilbin.stream import BlockError
-    >>> print(BlockError("X_003.npy, rows 0 to 99", "feature 7 of row 12 is nan"))
+    >>> from hilbin.stream import ChunkError
+    >>> print(ChunkError("X_003.npy, rows 0 to 99", "feature 7 of row 12 is nan"))
     X_003.npy, rows 0 to 99: feature 7 of row 12 is nan
     """
 

@@ -44,7 +44,7 @@ def fold(
     key: dict[str, Any] | None = None,
     every: float = 60.0,
     keep: bool = False,
-    progress: Callable[[int, int | None], object] | None = None,
+    callback: Callable[[int, int | None], object] | None = None,
 ) -> Any:
     """The sum of ``of(chunk)`` over all blocks.
 
@@ -74,7 +74,7 @@ def fold(
         writes after every block.
     keep : bool, default=False
         Leave the finished sum in the folder: the next call returns it without reading the data.
-    progress : callable, optional
+    callback : callable, optional
         Called with the number of rows done and of all rows, or None if that is not known.
 
     Returns
@@ -84,7 +84,7 @@ def fold(
 
     Raises
     ------
-    BlockError
+    ChunkError
         If rows cannot be read or are not finite, naming them.
     CheckpointError
         If the folder holds the checkpoint of another sum, or a damaged one.
@@ -100,8 +100,8 @@ def fold(
     """
     data = as_chunks(chunks)
     running = _Running(data, of, checkpoint, key, every)
-    if progress is not None and running.so_far.blocks:
-        progress(running.so_far.rows, data.length)
+    if callback is not None and running.so_far.blocks:
+        callback(running.so_far.rows, data.length)
     if running.so_far.done:
         return running.total()
     on_dask = client is not None or isinstance(data, _dask.DaskChunks)
@@ -110,8 +110,8 @@ def fold(
     try:
         for part in parts:
             running.add(part)
-            if progress is not None:
-                progress(running.so_far.rows, data.length)
+            if callback is not None:
+                callback(running.so_far.rows, data.length)
     except BaseException:
         parts.close()  # nothing runs on while the last checkpoint is written
         running.interrupted()

@@ -81,7 +81,7 @@ class ImageChunks(TableChunks):
     >>> import numpy as np
     >>> from hilbin.images import HOG
     >>> from hilbin.stream import ImageChunks, fold
-    >>> images = [np.full((32, 32), grey, np.uint8) for grey in range(5)]
+    >>> images = [np.full((32, 32), gray, np.uint8) for gray in range(5)]
     >>> chunks = ImageChunks(images, transformer=HOG().fit(images), rows=2)
     >>> fold(chunks, lambda chunk: len(chunk.X))
     5

@@ -16,7 +16,7 @@ from hilbin.stream._svmlight import looks_like_svmlight, svmlight_sources
 from hilbin.stream._table import TableChunks, rows_per_block
 from hilbin.stream._tables import is_zarr, parquet_sources, zarr_sources
 from hilbin.stream.chunks import Chunks
-from hilbin.stream.errors import BlockError
+from hilbin.stream.errors import ChunkError
 
 PARQUET = (".parquet", ".pq")
 SVMLIGHT = (".svm", ".svmlight", ".libsvm")
@@ -72,7 +72,7 @@ def as_chunks(
 
     Raises
     ------
-    BlockError
+    ChunkError
         If files do not belong together or are truncated, naming them.
 
     Examples
@@ -106,7 +106,7 @@ def as_chunks(
     found, *own = _sources(X, target, weight, features, n_features)
     table = Joined([require_numbers(source) for source in found])
     if table.width is None:
-        raise BlockError(found[0].name, "has one value a row, not rows of features")
+        raise ChunkError(found[0].name, "has one value a row, not rows of features")
     given = {"y": y, "sample_weight": sample_weight}
     columns = [
         there if values is None else _column(values, name)
@@ -154,7 +154,7 @@ def _sources(
     for path in paths:
         if not path.exists():
             raise FileNotFoundError(f"{path}: there is no such file or folder")
-    kind, files, sidecars = _recognised(paths)
+    kind, files, sidecars = _recognized(paths)
     if kind == "zarr":
         return _concatenated([_three(zarr_sources(path)) for path in files])
     if kind == "parquet":
@@ -178,7 +178,7 @@ def _concatenated(each: list[Sources]) -> Sources:
     for column, what in zip(columns[1:], ("y", "weight"), strict=True):
         if column and len(column) != len(each):
             lacking = next(e for e in each if not e[1 if what == "y" else 2])
-            raise BlockError(lacking[0][0].name, f"has no {what}, while {column[0].name} is there")
+            raise ChunkError(lacking[0][0].name, f"has no {what}, while {column[0].name} is there")
     return columns[0], columns[1], columns[2]
 
 
@@ -187,27 +187,27 @@ def _require_same_rows(found: list[Source], column: list[Source]) -> None:
     if len(column) == len(found):
         for rows, other in zip(found, column, strict=True):
             if other.n_rows != rows.n_rows:
-                raise BlockError(
+                raise ChunkError(
                     other.name, f"has {other.n_rows} rows, while {rows.name} has {rows.n_rows}"
                 )
 
 
-def _recognised(paths: list[Path]) -> tuple[str, list[Path], tuple[list[Path], list[Path]]]:
+def _recognized(paths: list[Path]) -> tuple[str, list[Path], tuple[list[Path], list[Path]]]:
     """The kind of files, those with rows, and those with targets and with weights."""
     if len(paths) == 1 and paths[0].is_dir() and not is_zarr(paths[0]):
-        return _recognised_folder(paths[0])
+        return _recognized_folder(paths[0])
     kinds = {_kind(path) for path in paths}
     if len(kinds) > 1:
         raise ValueError(f"{paths[0]} and {paths[-1]}: files of several kinds, {sorted(kinds)}")
     return kinds.pop(), paths, ([], [])
 
 
-def _recognised_folder(folder: Path) -> tuple[str, list[Path], tuple[list[Path], list[Path]]]:
+def _recognized_folder(folder: Path) -> tuple[str, list[Path], tuple[list[Path], list[Path]]]:
     rows, targets, weights = _npy.shards(folder)
     if rows:
         for column in (targets, weights):
             if column and len(column) not in (1, len(rows)):
-                raise BlockError(
+                raise ChunkError(
                     str(folder), f"has {len(rows)} files of rows and {len(column)} of targets"
                 )
         return "npy", rows, (targets, weights)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from hilbin.kernels._arrays import Array, check_rows
+from hilbin._arrays import Array, check_rows
 
 
 @dataclass(frozen=True)

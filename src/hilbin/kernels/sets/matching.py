@@ -13,7 +13,7 @@ from typing import Any, cast
 import numpy as np
 import scipy.sparse as sp
 
-from hilbin.kernels._arrays import Array
+from hilbin._arrays import Array
 from hilbin.kernels.base import Kernel, dense, warn_not_psd
 from hilbin.kernels.linear import Linear
 from hilbin.kernels.sets.base import SetKernel, Stack, stack
@@ -90,7 +90,7 @@ class SumMatch(PairwiseSetKernel):
     ----------
     kernel : Kernel
         Of two points.
-    map : transformer, optional
+    feature_map : transformer, optional
         A map of ``kernel``, fitted, as of :mod:`hilbin.maps`: the kernel is then the inner product
         of the mean features.
 
@@ -103,7 +103,7 @@ class SumMatch(PairwiseSetKernel):
     """
 
     kernel: Kernel
-    map: Any = None
+    feature_map: Any = None
 
     @property
     def psd(self) -> bool:  # type: ignore[override]
@@ -135,14 +135,14 @@ class SumMatch(PairwiseSetKernel):
 
     @property
     def _explicit(self) -> bool:
-        return self.map is not None or isinstance(self.kernel, Linear)
+        return self.feature_map is not None or isinstance(self.kernel, Linear)
 
     def _means(self, X: Stack) -> Any:
         means = [self._mean(X.part(*part)) for part in X.parts(TILE)]
         return sp.vstack(means, "csr") if sp.issparse(means[0]) else np.vstack(means)
 
     def _mean(self, X: Stack) -> Any:
-        features = X.points if self.map is None else self.map.transform(X.points)
+        features = X.points if self.feature_map is None else self.feature_map.transform(X.points)
         return X.averaging() @ features.astype(np.float64)
 
     def _compare(self, X: Stack, Y: Stack | None, n_jobs: int | None) -> Array:
@@ -163,8 +163,8 @@ class SumMatch(PairwiseSetKernel):
 
     def _with_inner(self, Z: Any) -> Any:
         """Features times the inner product of the map's space, if it has one of its own."""
-        inner = getattr(self.map, "inner_", None)
-        if inner is None or getattr(self.map, "orthonormal", False):
+        inner = getattr(self.feature_map, "inner_", None)
+        if inner is None or getattr(self.feature_map, "orthonormal", False):
             return Z
         return (inner @ dense(Z).T).T
 

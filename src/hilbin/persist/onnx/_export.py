@@ -31,8 +31,8 @@ def to_onnx(model: Any, path: str | os.PathLike[str]) -> None:
         (:class:`~hilbin.maps.AdditiveMap`, :class:`~hilbin.maps.FourierMap`,
         :class:`~hilbin.maps.NystroemMap`, :class:`~hilbin.maps.SparseMap`), a
         :class:`~hilbin.estimators.HistogramBinner`, a linear model or scaler of scikit-learn, a
-        ``Pipeline`` of these, or :class:`~hilbin.estimators.FeatureRidge`,
-        :class:`~hilbin.estimators.FeatureRidgeClassifier` and
+        ``Pipeline`` of these, or :class:`~hilbin.estimators.MapRidge`,
+        :class:`~hilbin.estimators.MapRidgeClassifier` and
         :class:`~hilbin.estimators.StreamPCA` with such maps.
     path : path-like
         Where to; a file that is there is replaced.

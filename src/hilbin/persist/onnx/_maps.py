@@ -93,8 +93,8 @@ def fourier(
 ) -> str:
     """The features of a ``FourierMap``; ``transformed`` exports the map inside."""
     mapped, stretch = x, None
-    if step.map_ is not None:
-        mapped = transformed(graph, step.map_, x, f"{where}.map_")
+    if step.feature_map_ is not None:
+        mapped = transformed(graph, step.feature_map_, x, f"{where}.feature_map_")
         norms = graph.sum(graph.op("Mul", mapped, mapped), 1, keepdims=True)
         exact = _diagonal(graph, step.kernel_.kernel, x, f"{where}.kernel_")
         ratio = graph.op("Div", exact, graph.op("Max", norms, TINY))
@@ -123,8 +123,8 @@ def _frequencies(step: Any) -> Array:
         return step.frequencies_
     columns = (
         step.n_features_in_
-        if step.map_ is None
-        else step.map_.transform(np.zeros((1, step.n_features_in_))).shape[1]
+        if step.feature_map_ is None
+        else step.feature_map_.transform(np.zeros((1, step.n_features_in_))).shape[1]
     )
     project = structured_projection(step.signs_, step.rows_, step._scale(), np.dtype(np.float64))
     return project(np.eye(columns)).T

@@ -1,4 +1,4 @@
-"""The two-neighbour map as a graph: dense columns, one for every node."""
+"""The two-neighbor map as a graph: dense columns, one for every node."""
 
 from typing import Any
 
@@ -16,9 +16,9 @@ def sparse(graph: Graph, step: Any, x: str, where: str) -> str:
     lower, pair = _coordinates(graph, two, x)
     lower = graph.unsqueeze(lower, 2)
     features = []
-    for neighbour in (0, 1):
-        at = graph.op("Equal", lower, np.arange(count) - neighbour)
-        one = graph.op("Gather", pair, np.array([neighbour]), axis=2)
+    for neighbor in (0, 1):
+        at = graph.op("Equal", lower, np.arange(count) - neighbor)
+        one = graph.op("Gather", pair, np.array([neighbor]), axis=2)
         features.append(graph.op("Where", at, one, 0.0))
     columns = graph.op("Add", *features)
     if step.orthonormal:

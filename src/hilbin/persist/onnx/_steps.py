@@ -28,11 +28,11 @@ from sklearn.preprocessing import (
 from sklearn.svm import LinearSVC, LinearSVR
 
 from hilbin.estimators import (
-    FeatureRidge,
-    FeatureRidgeClassifier,
     HistogramBinner,
     IntersectionSVC,
     IntersectionSVR,
+    MapRidge,
+    MapRidgeClassifier,
     StreamPCA,
 )
 from hilbin.maps import AdditiveMap, FourierMap, NystroemMap, SparseMap
@@ -52,7 +52,7 @@ def outputs_of(graph: Graph, model: Any, x: str, where: str) -> Outputs:
             x = transformed(graph, step, x, f"{where}.steps[{place!r}]")
         return outputs_of(graph, last, x, f"{where}.steps[{name!r}]")
     if type(model) in CLASSIFIERS:
-        return _labelled(graph, model, CLASSIFIERS[type(model)](graph, model, x, where), where)
+        return _labeled(graph, model, CLASSIFIERS[type(model)](graph, model, x, where), where)
     if type(model) in REGRESSORS:
         result = REGRESSORS[type(model)](graph, model, x, where)
         return {"value": Output(result, np.float64, np.ndim(getattr(model, "coef_", 0)) or 1)}
@@ -79,7 +79,7 @@ def transformed(graph: Graph, step: Any, x: str, where: str) -> str:
     return TRANSFORMERS[type(step)](graph, step, x, where)
 
 
-def _labelled(graph: Graph, model: Any, scores: str, where: str) -> Outputs:
+def _labeled(graph: Graph, model: Any, scores: str, where: str) -> Outputs:
     classes = np.asarray(model.classes_) if not isinstance(model.classes_, list) else None
     texts = classes is not None and classes.dtype == object
     if classes is None or classes.dtype.kind not in "iufbUO":
@@ -114,7 +114,7 @@ def _of_features(graph: Graph, model: Any, x: str, where: str) -> str:
 def _features(graph: Graph, model: Any, x: str, where: str) -> str:
     """The features of all descriptors of a model that learns from sums, side by side."""
     parts = []
-    for name, columns, feature_map in model.descriptors_:
+    for name, columns, feature_map in model.transformers_:
         place = f"{where}.map" if columns is None else f"{where}.blocks[{name!r}]"
         own = x if columns is None else graph.op("Gather", x, columns, axis=1)
         parts.append(transformed(graph, feature_map, own, place))
@@ -195,7 +195,7 @@ def _table_values(graph: Graph, model: Any, x: str, where: str) -> str:
 
 
 CLASSIFIERS: dict[type, Step] = {
-    FeatureRidgeClassifier: _of_features,
+    MapRidgeClassifier: _of_features,
     IntersectionSVC: _table_scores,
     LinearSVC: _affine,
     LogisticRegression: _affine,
@@ -205,7 +205,7 @@ CLASSIFIERS: dict[type, Step] = {
     SGDClassifier: _affine,
 }
 REGRESSORS: dict[type, Step] = {
-    FeatureRidge: _of_features,
+    MapRidge: _of_features,
     IntersectionSVR: _table_values,
     LinearRegression: _affine,
     LinearSVR: _affine,

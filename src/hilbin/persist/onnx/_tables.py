@@ -1,6 +1,6 @@
 r"""Models of tables as graphs.
 
-Quantised values are looked up. Exact ones have tables that are lines between levels
+Quantized values are looked up. Exact ones have tables that are lines between levels
 :math:`v_1 < \dots < v_m`, constant after the last: :math:`T(x) = \sum_i w_i \min(x, v_i)` with
 :math:`w_i` the slope before a level minus the slope after it.
 """

@@ -22,8 +22,8 @@ from hilbin.estimators.intersection_svc import IntersectionSVC
 
 
 @dataclass(frozen=True)
-class LinearGain:
-    """What :func:`linear_gain` found.
+class LinearComparison:
+    """What :func:`compare_with_linear` found.
 
     Parameters
     ----------
@@ -38,8 +38,8 @@ class LinearGain:
 
     Examples
     --------
-    >>> from hilbin.estimators import LinearGain
-    >>> LinearGain(0.95, 0.92, 0.03, 0.004, 2000).verdict
+    >>> from hilbin.estimators import LinearComparison
+    >>> LinearComparison(0.95, 0.92, 0.03, 0.004, 2000).verdict
     'intersection'
     """
 
@@ -57,7 +57,7 @@ class LinearGain:
         return "intersection" if self.gain > 0 else "linear"
 
 
-def linear_gain(
+def compare_with_linear(
     X: Any,
     y: Any,
     *,
@@ -66,7 +66,7 @@ def linear_gain(
     cv: int = 3,
     random_state: Any = 0,
     n_jobs: int | None = None,
-) -> LinearGain:
+) -> LinearComparison:
     """Measure how much more accurate the intersection kernel is than a linear SVM.
 
     Both are cross-validated on the same folds of a sample of the rows. The linear SVM gets features
@@ -91,14 +91,14 @@ def linear_gain(
 
     Returns
     -------
-    gain : LinearGain
+    gain : LinearComparison
 
     Examples
     --------
     >>> from sklearn.datasets import load_iris
-    >>> from hilbin.estimators import linear_gain
+    >>> from hilbin.estimators import compare_with_linear
     >>> X, y = load_iris(return_X_y=True)
-    >>> found = linear_gain(X, y)
+    >>> found = compare_with_linear(X, y)
     >>> found.verdict, found.n_rows
     ('intersection', 150)
     """
@@ -115,7 +115,7 @@ def linear_gain(
     linear = make_pipeline(scaler, LinearSVC(random_state=random.randint(2**31 - 1)))
     right = [cross_val_predict(m, X, y, cv=folds) == y for m in (ours, linear)]
     difference = right[0].astype(float) - right[1]
-    return LinearGain(
+    return LinearComparison(
         float(right[0].mean()),
         float(right[1].mean()),
         float(difference.mean()),
