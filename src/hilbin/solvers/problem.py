@@ -1,0 +1,145 @@
+r"""The dual problem of a kernel machine, and the certified result of solving it.
+
+A kernel machine scores a row by :math:`f(x) = \sum_j c_j k(x_j, x) + b`. Its *signed* coefficients
+solve
+
+.. math::
+    \min_c \; \tfrac12 c^\top (K + B 1 1^\top) c + \tfrac12 \sum_i D_i c_i^2 - t^\top c
+    + \epsilon \|c\|_1, \qquad l_i \le c_i \le u_i,
+
+where the sum of the coefficients may be given as well, :math:`\sum_i c_i = s`. The problem is the
+dual of :math:`\min_f \tfrac12 \|f\|^2 + \sum_i \ell_i(f(x_i))` with the losses
+
+.. math:: \ell_i(z) = \max_{l_i \le c \le u_i} (t_i - z) c - \tfrac12 D_i c^2 - \epsilon |c| .
+
+A classifier has :math:`t = y` and :math:`c_i` between 0 and :math:`y_i C_i` (hinge loss), or no
+bound and :math:`D_i = 1 / 2 C_i` (squared hinge loss). A regression has :math:`t = y` and
+:math:`|c_i| \le C_i`. The intercept :math:`b` is either penalized, :math:`b = B \sum_i c_i`, or
+free: then it is the multiplier of the given sum, and the primal problem has the term :math:`s b`.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import numpy as np
+
+from hilbin._arrays import Array
+
+Callback = Callable[[int, float], bool]
+
+
+@dataclass(frozen=True)
+class Result:
+    """A solution and its certificate.
+
+    Parameters
+    ----------
+    coef : array
+        Coefficient of every row (and class): the score of ``x`` is ``sum_i coef_i k(x_i, x)``.
+    dual : array
+        The dual variables.
+    objective : float, or array with a number for every task
+        Value of the primal problem at this solution.
+    gap : float or array
+        How far the objective can be above the optimum: primal minus dual value, in float64.
+    n_iter : int
+        Number of iterations; the solver says of what.
+    converged : bool
+        Whether the tolerance was reached.
+    intercept : float or array
+        The number that is added to every score.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hilbin.solvers.gram import gram_rows
+    >>> from hilbin.solvers.icd import icd
+    >>> from hilbin.solvers.problem import Problem
+    >>> problem = Problem(np.array([1.0, -1.0]), low=np.array([0, -1]), high=np.array([1, 0]))
+    >>> result = icd(gram_rows(np.eye(2)), problem)
+    >>> result.converged, bool(result.gap < 1e-9)
+    (True, True)
+    """
+
+    coef: Array
+    dual: Array
+    objective: float
+    gap: float
+    n_iter: int
+    converged: bool
+    intercept: float | Array = 0.0
+
+
+@dataclass(frozen=True)
+class Problem:
+    """The dual problem of a kernel machine; the module says which.
+
+    Parameters
+    ----------
+    linear : array of shape (n,)
+        The linear term ``t``: labels 1 and -1, or the targets of a regression.
+    low, high : float or array of shape (n,)
+        Bounds of the coefficients.
+    diagonal : float or array of shape (n,), default=0.0
+        The numbers ``D``, which are added to the diagonal of the kernel.
+    epsilon : float, default=0.0
+        Half the width of the tube in which a regression has no loss.
+    constant : float, default=0.0
+        The number ``B``, which is added to every kernel value: a penalized intercept.
+    total : float, optional
+        The sum of the coefficients; its multiplier is a free intercept.
+
+    Examples
+    --------
+    A classifier with hinge loss:
+
+    >>> import numpy as np
+    >>> from hilbin.solvers.problem import Problem
+    >>> y, C = np.array([1.0, -1.0]), 2.0
+    >>> problem = Problem(y, np.minimum(0, C * y), np.maximum(0, C * y))
+    >>> problem.losses(np.array([0.5, 0.5]))
+    array([1., 3.])
+    """
+
+    linear: Array
+    low: float | Array
+    high: float | Array
+    diagonal: float | Array = 0.0
+    epsilon: float = 0.0
+    constant: float = 0.0
+    total: float | None = None
+
+    def losses(self, scores: Array) -> Array:
+        """Return the loss of every row at these scores."""
+        slope = self.linear - scores
+        beyond = np.sign(slope) * np.maximum(np.abs(slope) - self.epsilon, 0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            best = np.where(beyond == 0, 0, beyond / self.diagonal)
+        best = np.clip(best, self.low, self.high)
+        return best * beyond - 0.5 * self.diagonal * best**2
+
+    def certified(
+        self, coef: Array, products: Array, intercept: float, n_iter: int, converged: bool
+    ) -> Result:
+        """Return the result for coefficients, ``products = K @ coef``, and its duality gap."""
+        squared_norm = float(coef @ products) + self.constant * float(coef.sum()) ** 2
+        lower = (
+            float(self.linear @ coef)
+            - self.epsilon * float(np.abs(coef).sum())
+            - 0.5 * (squared_norm + float(np.sum(self.diagonal * coef**2)))
+        )
+        losses = float(self.losses(products + intercept).sum())
+        upper = 0.5 * squared_norm + losses + (self.total or 0.0) * intercept
+        return Result(coef, coef, upper, upper - lower, n_iter, converged, intercept)
+
+
+@contextmanager
+def interruptible(callback: Callback | None) -> Iterator[None]:
+    """Turn a keyboard interrupt into the call ``callback(-1, nan)``, if there is a callback."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        if callback is None:
+            raise
+        callback(-1, np.nan)
