@@ -1,0 +1,390 @@
+"""The life of a fit, once for all estimators.
+
+1. **Check.** ``_check_parameters`` of the estimator, scikit-learn's checks of ``X`` and ``y``, and
+   :func:`checked_weights`.
+2. **Prepare.** What the solver works on; :func:`random_seed` makes a seed of ``random_state``.
+3. **Solve.** :class:`Fit` solves the problems of the fit side by side and watches them: after every
+   sweep it prints (``verbose``), calls scikit-learn's callbacks where the installed version has
+   them, and ends the solver once ``max_time`` is over, a callback asks for it, or the user has
+   pressed Ctrl-C. Problems of few rows are solved again, to rounding.
+4. **Keep.** :meth:`Fit.keep` stores ``n_iter_``, ``converged_``, ``objective_``, ``gap_`` and, for
+   ``warm_start``, the dual variables; the estimator stores its arrays.
+5. **Tell.** At the end of the ``with`` block an interrupt is raised again, and a model that is not
+   the optimum gives a ``ConvergenceWarning``. The model is usable in both cases.
+
+:class:`ScoreClassifier` makes labels of scores; :class:`CostPath` fits one model for every ``C``.
+"""
+
+import sys
+import threading
+import time
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import ClassifierMixin, clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import _check_sample_weight
+
+from hilbin import parallel
+from hilbin._arrays import Array, Matrix
+from hilbin._parameters import require_choice, require_positive
+from hilbin.solvers import Result
+
+try:
+    from sklearn.callback import CallbackSupportMixin, with_callbacks
+except ImportError:  # scikit-learn < 1.9
+
+    class CallbackSupportMixin:  # type: ignore[no-redef]
+        """Stands in for the mixin that scikit-learn does not have yet."""
+
+    def with_callbacks(method: Any) -> Any:
+        """Return the method as it is."""
+        return method
+
+
+Callback = Callable[[int, float], bool]
+PLURAL = {"sweep": "sweeps", "step": "steps", "pass": "passes"}
+SMALL = 256  # rows: so few are solved to rounding, which takes no time
+
+__all__ = ["CallbackSupportMixin", "with_callbacks"]
+
+
+# check
+def checked_weights(sample_weight: Any, X: Matrix) -> Array:
+    """Return the weight of every row, numbers >= 0 that are not all 0."""
+    weights: Array = _check_sample_weight(sample_weight, X, dtype=np.float64)
+    bad = ~np.isfinite(weights) | (weights < 0)
+    if bad.any():
+        i = int(np.argmax(bad))
+        raise ValueError(f"sample_weight[{i}] = {weights[i]} is not a number >= 0")
+    if not weights.any():
+        raise ValueError("sample_weight is zero for every row")
+    return weights
+
+
+def check_classes(classes: Array) -> Array:
+    """Return the classes, of which there must be two."""
+    if classes.size < 2:
+        raise ValueError(
+            "a classifier needs at least two classes, but among the rows whose sample_weight is "
+            f"not 0 y has {classes.size} class: {classes.tolist()}"
+        )
+    return classes
+
+
+def class_factors(class_weight: Any, classes: Array, labels: Array, weights: Array) -> Array:
+    """Return the factor of every row by its class; ``labels`` are places in ``classes``."""
+    if class_weight is None:
+        return np.ones(labels.size)
+    if isinstance(class_weight, str):
+        require_choice("class_weight, if not a dict,", class_weight, ("balanced",))
+        totals = np.bincount(labels, weights)
+        return (weights.sum() / (totals.size * totals))[labels]
+    known = classes.tolist()
+    for label, factor in class_weight.items():
+        if label not in known:
+            raise ValueError(f"class_weight names {label!r}, which is not a class of y")
+        require_positive(f"class_weight[{label!r}]", factor)
+    return np.array([class_weight.get(label, 1.0) for label in known], np.float64)[labels]
+
+
+def random_seed(random_state: Any) -> int:
+    """Return a number drawn by ``random_state``."""
+    return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
+
+
+# solve, keep, tell
+class Fit:
+    """The problems of one fit, watched from the first sweep to the warning.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Its ``verbose``, ``max_time``, ``warm_start`` and callbacks count, if it has them.
+    X, y : arrays
+        What callbacks are told the estimator is fitted to.
+    names : sequence of str
+        The name of every problem.
+    unit : {"sweep", "step", "pass"}
+        What the solver counts.
+    """
+
+    def __init__(
+        self, estimator: Any, X: Any, y: Any, names: Sequence[str], unit: str = "sweep"
+    ) -> None:
+        self.estimator, self.names, self.unit = estimator, list(names), unit
+        self.reason, self.interrupted = "", False
+        self._begin, self._lock = time.monotonic(), threading.Lock()
+        self._data = {"X": X, "y": y}
+        self._context: Any = None
+        self._parts: dict[int, Any] = {}
+        if getattr(estimator, "_skl_callbacks", None):
+            self._context = estimator._init_callback_context(
+                max_subtasks=len(self.names), sequential_subtasks=False
+            )
+            self._context.call_on_fit_task_begin(estimator=estimator, **self._data)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: Any, error: Any, traceback: Any) -> None:
+        if kind is None:
+            self._tell()
+
+    def solve(
+        self,
+        solver: Callable[..., Result],
+        *,
+        tol: float,
+        max_iter: int,
+        starts: Sequence[Any] | None = None,
+        exact: tuple[float, int] | None = None,
+        n_jobs: int | None = None,
+    ) -> list[Result]:
+        """Solve all problems, ``n_jobs`` of them side by side.
+
+        Parameters
+        ----------
+        solver : callable
+            ``solver(k, tol=, max_iter=, start=, callback=)`` is the result of problem ``k``.
+        tol, max_iter : float, int
+            Its tolerance, and the limit of its sweeps, steps or passes.
+        starts : sequence, optional
+            Where every problem starts.
+        exact : (float, int), optional
+            Tolerance and limit of the second solution of problems of few rows, to rounding.
+        n_jobs : int, optional
+            Threads.
+
+        Notes
+        -----
+        After an interrupt, problems that have not begun are solved as far as one sweep takes them.
+        """
+        self.max_iter = max_iter
+        results: dict[int, Result] = {}
+
+        def task(k: int, _: int) -> None:
+            start = None if starts is None else starts[k]
+            with self.problem(k) as callback:
+                result = solver(k, tol=tol, max_iter=max_iter, start=start, callback=callback)
+            if exact is not None and result.converged and len(result.coef) <= SMALL:
+                again = solver(k, tol=exact[0], max_iter=exact[1], start=result.dual, callback=None)
+                result = replace(again, converged=True, n_iter=result.n_iter)
+            results[k] = result
+            self._say(k, result)
+
+        parts = parallel.ranges(len(self.names), 1)
+        try:
+            parallel.run(task, parts, n_jobs, cancel=self._interrupt)
+        except KeyboardInterrupt:
+            self._interrupt()
+            parallel.run(task, [part for part in parts if part[0] not in results], n_jobs)
+        self._finish()
+        return [results[k] for k in range(len(self.names))]
+
+    @contextmanager
+    def problem(self, number: int) -> Iterator[Callback]:
+        """Give the callback that the solver of one problem calls after every sweep."""
+        part = None
+        if self._context is not None:
+            with self._lock:
+                part = self._parts.get(number)
+                if part is None:
+                    name = self.names[number]
+                    part = self._context.subcontext(name, task_id=number, max_subtasks=None)
+                    self._parts[number] = part
+                    part.call_on_fit_task_begin(estimator=self.estimator, **self._data)
+
+        def callback(n_iter: int, violation: float) -> bool:
+            if n_iter < 0:
+                self._interrupt()
+                return False
+            if part is not None:
+                self._call_back(part)
+            if self.estimator.verbose > 1:
+                print(f"[{self.names[number]}] {self.unit} {n_iter}: violation {violation:.3g}")
+            limit = self.estimator.max_time
+            if limit is not None and time.monotonic() - self._begin > limit:
+                self.reason = self.reason or f"max_time={limit} seconds are over"
+            return not self.reason
+
+        yield callback
+        if part is not None:
+            with self._lock:
+                part.call_on_fit_task_end(estimator=self.estimator, **self._data)
+
+    def keep(self, results: Sequence[Result]) -> None:
+        """Store what the solver certifies of every problem, and the start of a next fit."""
+        model = self.estimator
+        model.n_iter_ = max(r.n_iter for r in results)
+        model.converged_ = all(r.converged for r in results)
+        model.objective_ = np.hstack([r.objective for r in results])
+        model.gap_ = np.hstack([r.gap for r in results])
+        if getattr(model, "warm_start", False):
+            model._duals = [r.dual for r in results]
+
+    def _say(self, k: int, result: Result) -> None:
+        if self.estimator.verbose:
+            share = relative_gap(result.objective, result.gap)
+            print(
+                f"[{self.names[k]}] {self.unit} {result.n_iter}: objective "
+                f"{np.sum(result.objective):.6g}, duality gap {share:.2g} of it"
+            )
+
+    def _call_back(self, part: Any) -> None:
+        with self._lock:
+            sweep = part.subcontext(self.unit)
+            sweep.call_on_fit_task_begin(estimator=self.estimator, **self._data)
+            if sweep.call_on_fit_task_end(estimator=self.estimator, **self._data):
+                self.reason = self.reason or "a callback asked to stop"
+
+    def _interrupt(self) -> None:
+        """Stop everything after the sweeps that are running."""
+        self.interrupted, self.reason = True, "the fit was interrupted"
+
+    def _finish(self) -> None:
+        if self._context is not None:
+            self._context.call_on_fit_task_end(estimator=self.estimator, **self._data)
+
+    def _tell(self) -> None:
+        """Raise an interrupt again, or warn, if the model is not the optimum."""
+        if self.interrupted:
+            raise KeyboardInterrupt
+        model = self.estimator
+        if not model.converged_:
+            limit = f"max_iter={self.max_iter} {PLURAL[self.unit]} did not suffice"
+            warn_not_converged(model, self.reason or limit)
+
+
+def last_duals(estimator: Any, shapes: Sequence[tuple[int, ...]]) -> list[Array] | None:
+    """Return the dual variables of the last fit, if they are to be used and of these shapes."""
+    duals = getattr(estimator, "_duals", None) if estimator.warm_start else None
+    return duals if duals is not None and [d.shape for d in duals] == [*shapes] else None
+
+
+def relative_gap(objective: Any, gap: Any) -> float:
+    """Return the largest share of an objective that its gap is."""
+    return float(np.max(np.asarray(gap) / np.maximum(np.abs(objective), 1e-300)))
+
+
+def warn_not_converged(model: Any, reason: str) -> None:
+    """Warn of a model that is not the optimum, at the line that called ``fit``."""
+    warnings.warn(
+        f"{type(model).__name__} has not converged: {reason}. The model is usable; its duality gap "
+        f"is {relative_gap(model.objective_, model.gap_):.2g} of the objective.",
+        ConvergenceWarning,
+        stacklevel=outer_level(),
+    )
+
+
+def outer_level() -> int:
+    """Return the ``stacklevel``, for a warning of the caller, of the first frame of a user."""
+    frame, level = sys._getframe(1), 1
+    while frame.f_back is not None and _is_ours(frame.f_globals.get("__name__", "")):
+        frame, level = frame.f_back, level + 1
+    return level
+
+
+def _is_ours(module: str) -> bool:
+    return module.partition(".")[0] in ("hilbin", "sklearn", "contextlib")
+
+
+# labels from scores, and paths
+class ScoreClassifier(ClassifierMixin):
+    """A classifier by the scores of its classes: a subclass has ``_scores(X)``."""
+
+    classes_: Array
+
+    def _scores(self, X: Any) -> Array:
+        """Return scores of shape (n_samples, n_classes), or (n_samples, 1) for two classes."""
+        raise NotImplementedError
+
+    def decision_function(self, X: Any) -> Array:
+        """Compute the scores of samples.
+
+        Parameters
+        ----------
+        X : array-like or sparse of shape (n_samples, n_features)
+            Samples, or whatever else ``fit`` takes.
+
+        Returns
+        -------
+        scores : ndarray of shape (n_samples,) or (n_samples, n_classes)
+            Score of ``classes_[1]`` for two classes, else of every class.
+        """
+        scores = self._scores(X)
+        return scores[:, 0] if scores.shape[1] == 1 else scores
+
+    def predict(self, X: Any) -> Array:
+        """Predict the class of the highest score.
+
+        Parameters
+        ----------
+        X : array-like or sparse of shape (n_samples, n_features)
+            Samples, or whatever else ``fit`` takes.
+
+        Returns
+        -------
+        labels : ndarray of shape (n_samples,)
+        """
+        return labels_of(self.classes_, self.decision_function(X))
+
+
+def labels_of(classes: Array, scores: Array) -> Array:
+    """Return the class of the highest score, or of the sign of a single one."""
+    best = scores > 0 if scores.ndim == 1 else scores.argmax(axis=1)
+    return classes[best.astype(np.intp)]
+
+
+class CostPath:
+    """An estimator with a parameter ``C``; a subclass has ``_prepare`` and ``_solve``."""
+
+    C: float
+    _bounded = True  # whether dual variables grow with C, as those of a bounded loss do
+
+    def _prepare(self, X: Any, y: Any, sample_weight: Any) -> Any:
+        """Check and prepare the rows, and keep what does not depend on ``C``."""
+        raise NotImplementedError
+
+    def _solve(self, training: Any, starts: list[Array] | None, data: Any) -> list[Array]:
+        """Train and keep the model; return the dual variables of every problem."""
+        raise NotImplementedError
+
+    def path(self, X: Any, y: Any, Cs: Any, sample_weight: Any = None) -> list[Self]:
+        """Fit one model for every ``C``, each from where the next smaller one ended.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As in ``fit``; they are prepared once.
+        Cs : array-like of float
+            Weights of the loss, in any order.
+
+        Returns
+        -------
+        models : list of estimators
+            Fitted models, in the order of ``Cs``.
+        """
+        first = clone(self)
+        return self._along(first, first._prepare(X, y, sample_weight), Cs, (X, y))
+
+    def _along(self, first: Self, training: Any, Cs: Any, data: Any) -> list[Self]:
+        """Return models for every ``C``, from what ``first`` has prepared."""
+        known = {name: value for name, value in vars(first).items() if name.endswith("_")}
+        models: dict[float, Self] = {}
+        duals: list[Array] | None = None
+        last = 1.0
+        for C in np.unique(np.asarray(Cs, np.float64)):
+            model: Any = clone(self).set_params(C=float(C))  # type: ignore[attr-defined]
+            model._check_parameters()
+            vars(model).update(known)
+            if duals is not None and self._bounded:
+                duals = [dual * (C / last) for dual in duals]
+            duals, last = model._solve(training, duals, data), C
+            models[float(C)] = model
+        return [models[float(C)] for C in Cs]
