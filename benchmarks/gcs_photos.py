@@ -24,7 +24,7 @@ from sklearn.svm import SVC
 from hilbin.estimators import KernelSVC
 from hilbin.images import ColorHistogram, read_image
 from hilbin.kernels import GCS, Kernel, Laplace, Polynomial, Power, Quantile
-from hilbin.kernels.base import dense
+from hilbin._arrays import to_dense
 
 EXPONENT = 0.25
 CS = (0.1, 1.0, 10.0, 100.0)
@@ -202,8 +202,8 @@ def measure(family: str, A: Array, y: Array, B: Array, y_test: Array, seed: int)
     error, C, (parameter, kernel, train, test) = best
     guess = KernelSVC(kernel, C, multiclass="ovo").fit(train, y).predict(test)
     K = kernel.gram(train)
-    theirs = SVC(kernel="precomputed", C=C).fit(dense(K), y).predict(kernel(test, train))
-    zeros = np.mean(dense(K) == 0)
+    theirs = SVC(kernel="precomputed", C=C).fit(to_dense(K), y).predict(kernel(test, train))
+    zeros = np.mean(to_dense(K) == 0)
     missed, agreed = float(np.mean(guess != y_test)), float(np.mean(guess == theirs))
     return Outcome(error, missed, zeros, f"{parameter}, C {C:g}", guess, agreed)
 

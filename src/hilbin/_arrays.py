@@ -1,4 +1,8 @@
-"""Rows of numbers, dense or CSR: checked once, then used without further questions."""
+"""Rows of numbers, dense or CSR.
+
+Rows are checked once, where they come in; everything behind that relies on them. Errors name the
+argument, the row, the column and the value.
+"""
 
 from collections.abc import Callable
 from typing import Any, TypeAlias
@@ -16,7 +20,7 @@ Function: TypeAlias = Callable[[Array], Array]
 
 
 def check_rows(X: object, name: str, *, nonnegative: str | None = None) -> Matrix:
-    """``X`` as float32 or float64 rows, dense in any memory order or canonical CSR.
+    """Return ``X`` as float32 or float64 rows, dense in any memory order or canonical CSR.
 
     NaN, infinities and, where ``nonnegative`` names who asks for it, negative values raise an
     error that names the argument and the first offending row and column.
@@ -27,9 +31,9 @@ def check_rows(X: object, name: str, *, nonnegative: str | None = None) -> Matri
 def check_rows_and_least(
     X: object, name: str, *, nonnegative: str | None = None, otherwise: str = ""
 ) -> tuple[Matrix, float]:
-    """As :func:`check_rows`, and the smallest of the stored values, or infinity.
+    """Return the rows of :func:`check_rows` and the smallest stored value, infinity for none.
 
-    ``otherwise`` ends the complaint about a negative value: what the caller can do about it.
+    ``otherwise`` ends the message about a negative value: it says what the caller can do.
     """
     rows = check_array(
         X,
@@ -55,7 +59,7 @@ def check_rows_and_least(
 def check_pair(
     X: object, Y: object | None, *, nonnegative: str | None = None
 ) -> tuple[Matrix, Matrix | None]:
-    """``X`` and ``Y`` as rows of one dtype and one storage; ``None`` for a ``Y`` that is ``X``."""
+    """Return ``X`` and ``Y`` as rows of one dtype and storage; None for a ``Y`` that is ``X``."""
     x = check_rows(X, "X", nonnegative=nonnegative)
     if Y is None or Y is X:
         return x, None
@@ -69,8 +73,13 @@ def check_pair(
     return x, y
 
 
+def to_dense(X: Any) -> Array:
+    """Return a dense or sparse matrix as an array."""
+    return X.toarray() if sp.issparse(X) else np.asarray(X)
+
+
 def apply(X: Matrix, function: Function) -> Matrix:
-    """``function`` of every value, or of every stored value of a CSR matrix, in X's dtype."""
+    """Apply ``function`` to every value, or every stored value of CSR, and keep the dtype."""
     if not sp.issparse(X):
         return np.asarray(function(X), dtype=X.dtype)
     data = np.asarray(function(X.data), dtype=X.dtype)
@@ -78,7 +87,7 @@ def apply(X: Matrix, function: Function) -> Matrix:
 
 
 def row_sums(X: Matrix, function: Function) -> Array:
-    """``sum_d function(x_d)`` for every row, in float64."""
+    """Return ``sum_d function(x_d)`` of every row, in float64."""
     if not sp.issparse(X):
         sums: Array = function(X).sum(axis=1, dtype=np.float64)
         return sums
@@ -98,7 +107,7 @@ def _least_and_finite(values: Array) -> tuple[float, bool]:
 
 
 def _canonical(X: Matrix, name: str) -> Matrix:
-    """Sorted, without duplicates, int32 columns; the caller's matrix is left as it is."""
+    """Sort the columns of every row and add up duplicates, in a copy if something changes."""
     if not X.has_canonical_format:
         X = X.copy()
         X.sum_duplicates()
@@ -108,6 +117,7 @@ def _canonical(X: Matrix, name: str) -> Matrix:
 
 
 def _refuse(X: Matrix, bad: Array, name: str, complaint: str) -> None:
+    """Raise an error that names the row, the column and the value of the first bad one."""
     first = int(np.argmax(bad))
     if sp.issparse(X):
         row = int(np.searchsorted(X.indptr, first, side="right")) - 1

@@ -43,8 +43,13 @@ def run(
 ) -> None:
     """Call ``task(begin, end)`` for every range, on ``n_jobs`` threads, the caller's among them.
 
-    After an error or an interrupt ``cancel`` is called, to make tasks that are running end early.
+    After an error or an interrupt ``cancel`` is called, which should make running tasks end early.
     """
+    helpers = min(effective_n_jobs(n_jobs), len(parts)) - 1
+    if helpers < 1:
+        for part in parts:
+            task(*part)
+        return
     waiting = deque(parts)
 
     def next_part() -> Range | None:
@@ -60,10 +65,6 @@ def run(
         finally:  # after an error or an interrupt, what has not begun never does
             waiting.clear()
 
-    helpers = min(effective_n_jobs(n_jobs), len(parts)) - 1
-    if helpers < 1:
-        work()
-        return
     with ThreadPoolExecutor(helpers) as pool:
         others = [pool.submit(work) for _ in range(helpers)]
         try:

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hilbin.kernels import Chi2, Hellinger, Intersection, JensenShannon
-from hilbin.kernels._pairwise import pairwise_sum
-from hilbin.kernels._profile import TOLERANCE, fit_powers, tabulate
+from hilbin.kernels.additive import TOLERANCE, fit_powers, tabulate
+from hilbin.kernels.pairwise import pairwise_sum
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 from sklearn.svm import SVC
 
+from hilbin._arrays import to_dense
 from hilbin.estimators import IntersectionSVC
 from hilbin.kernels import (
     GCS,
@@ -22,7 +23,6 @@ from hilbin.kernels import (
     NotPositiveDefiniteWarning,
     is_psd,
 )
-from hilbin.kernels.base import dense
 from hilbin.kernels.sets import MaxMatch, PyramidMatch, PyramidMatchMap, SumMatch
 from hilbin.maps import AdditiveMap, SparseMap
 
@@ -63,11 +63,11 @@ def new_matches(x, y, levels, side=1.0):
 def test_sum_match(kernel):
     sets, others = random_sets(0), random_sets(1, n=5)
     made = SumMatch(kernel)
-    slow = by_pairs(lambda a, b: dense(kernel.gram(a, b)).mean(), sets, others)
+    slow = by_pairs(lambda a, b: to_dense(kernel.gram(a, b)).mean(), sets, others)
     np.testing.assert_allclose(made.gram(sets, others), slow, rtol=1e-12)
     K = made(sets)
     np.testing.assert_allclose(
-        K, by_pairs(lambda a, b: dense(kernel.gram(a, b)).mean(), sets, sets), rtol=1e-12
+        K, by_pairs(lambda a, b: to_dense(kernel.gram(a, b)).mean(), sets, sets), rtol=1e-12
     )
     assert (K == K.T).all()
     assert made.psd
@@ -81,7 +81,7 @@ def test_max_match(kernel):
     made = max_match(kernel)
 
     def value(a, b):
-        K = dense(kernel.gram(a, b))
+        K = to_dense(kernel.gram(a, b))
         return K.max(axis=1).mean() + K.max(axis=0).mean()
 
     np.testing.assert_allclose(made.gram(sets, others), by_pairs(value, sets, others), rtol=1e-12)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from scipy import ndimage
 from sklearn.base import clone
 
+from hilbin._arrays import to_dense
 from hilbin.kernels import (
     GCS,
     Chi2,
@@ -26,7 +27,6 @@ from hilbin.kernels import (
     check_kernel,
     is_psd,
 )
-from hilbin.kernels.base import dense
 from hilbin.kernels.permutations import flips, rotations90, shifts
 from hilbin.kernels.tangent import TANGENTS, TangentDistance, tangent_vectors
 from hilbin.kernels.transforms import MatchDistance, TransformIntegration
@@ -145,7 +145,7 @@ def test_law_of_integration(kernel):
 @pytest.mark.parametrize("J", [shifts(SHAPE, 1), flips(SHAPE)], ids=["shifts", "flips"])
 def test_integration_is_the_double_average(kernel, J, rows):
     made = TransformIntegration(kernel, J)
-    slow = dense(integrated(kernel, J, rows, rows[:4]))
+    slow = to_dense(integrated(kernel, J, rows, rows[:4]))
     np.testing.assert_allclose(made(rows, rows[:4]), slow, rtol=1e-11, atol=1e-13)
     np.testing.assert_allclose(made(rows)[:, :4], slow, rtol=1e-11, atol=1e-13)
 
@@ -243,7 +243,7 @@ def test_tangent_distance(shape, tangents, rows):
 def test_tangent_distance_in_blocks(rows, monkeypatch):
     kernel = quiet(TangentDistance, SHAPE)
     whole = kernel.gram(rows)
-    monkeypatch.setattr("hilbin.kernels.tangent.BLOCK_VALUES", 200)
+    monkeypatch.setattr("hilbin.kernels.tangent.CACHED_VALUES", 200)
     np.testing.assert_allclose(kernel.gram(rows), whole, rtol=1e-12)
 
 

@@ -1,17 +1,15 @@
 """How well a Gram matrix agrees with labels."""
 
 import numpy as np
-import scipy.sparse as sp
 from sklearn.utils import check_consistent_length, column_or_1d
 
-from hilbin._arrays import Array
-from hilbin.kernels.base import dense
+from hilbin._arrays import Array, to_dense
 
 
 def kernel_alignment(K: object, y: object) -> float:
-    r"""Centered kernel target alignment, between -1 and 1.
+    r"""Compute the centered kernel target alignment, between -1 and 1.
 
-    :math:`\langle HKH, L \rangle_F / (\|HKH\|_F \|L\|_F)` with :math:`H = I - 11^T/n` and
+    It is :math:`\langle HKH, L \rangle_F / (\|HKH\|_F \|L\|_F)` with :math:`H = I - 11^T/n` and
     :math:`L` the centered Gram matrix of the one-hot labels (Cristianini et al., 2001; centered by
     Cortes, Mohri and Rostamizadeh, 2012).
 
@@ -28,7 +26,7 @@ def kernel_alignment(K: object, y: object) -> float:
     >>> kernel_alignment([[1, 1, 0], [1, 1, 0], [0, 0, 1]], [0, 0, 1]).__round__(6)
     1.0
     """
-    K = np.asarray(dense(K) if sp.issparse(K) else K, dtype=np.float64)
+    K = np.asarray(to_dense(K), dtype=np.float64)
     if K.ndim != 2 or K.shape[0] != K.shape[1]:
         raise ValueError(f"K must be square, got shape {K.shape}")
     labels: Array = column_or_1d(y)

@@ -21,11 +21,12 @@ SAMPLE_ROWS = 2000
 
 @dataclass(frozen=True)
 class Quantile:
-    """The ``q`` quantile of the pairwise distances, as a rule for ``gamma`` or ``radius``.
+    """A rule that sets ``gamma`` or ``radius`` by the ``q`` quantile of the pairwise distances.
 
     Parameters
     ----------
     q : float in (0, 1)
+        The share of pairs that are closer.
 
     Examples
     --------
@@ -45,12 +46,12 @@ Rule: TypeAlias = Literal["median", "mean"] | Quantile
 
 
 def is_rule(value: object) -> bool:
-    """Whether ``value`` is a rule."""
+    """Return whether ``value`` is a rule."""
     return isinstance(value, Quantile) or value in ("median", "mean")
 
 
 def sample(X: Matrix, random_state: Any) -> Matrix:
-    """At most ``SAMPLE_ROWS`` rows of ``X``."""
+    """Return at most ``SAMPLE_ROWS`` rows of ``X``, chosen at random."""
     if X.shape[0] <= SAMPLE_ROWS:
         return X
     chosen = check_random_state(random_state).choice(X.shape[0], SAMPLE_ROWS, replace=False)
@@ -58,7 +59,7 @@ def sample(X: Matrix, random_state: Any) -> Matrix:
 
 
 def statistic(rule: Rule, distances: Array, name: str) -> float:
-    """The rule's number for a square matrix of distances; ``name`` is the parameter it sets."""
+    """Return the rule's number for a square matrix of distances; ``name`` is what it sets."""
     pairs = distances[np.triu_indices_from(distances, k=1)].astype(np.float64)
     if not pairs.size:
         raise ValueError(f"{name}={rule!r} needs at least two rows, got 1 sample")

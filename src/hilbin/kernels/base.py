@@ -5,7 +5,6 @@ matrix ``K_ij = k(x_i, x_j)`` is symmetric positive semi-definite (Lampert, *Ker
 Computer Vision*, chapter 2). Kernels that break this law say so by ``psd = False`` and warn.
 """
 
-import math
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import MISSING, fields, is_dataclass, replace
@@ -13,9 +12,11 @@ from typing import Any, Self, cast
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.sparse.linalg import LinearOperator
 from sklearn import get_config
 
-from hilbin._arrays import Array, Matrix, check_pair, check_rows
+from hilbin import _parameters
+from hilbin._arrays import Array, Matrix, check_pair, check_rows, to_dense
 from hilbin.kernels.bandwidth import is_rule
 
 
@@ -24,7 +25,7 @@ class NotPositiveDefiniteWarning(UserWarning):
 
 
 class Kernel:
-    """Base of all kernels.
+    """The base class of all kernels.
 
     A subclass is a frozen dataclass whose fields are its parameters. It computes ``_gram(X, Y,
     n_jobs)`` (``Y`` is None for the symmetric matrix) and ``_diag(X)`` on rows that are already
@@ -44,7 +45,7 @@ class Kernel:
     compact: bool = False
     nonnegative: bool = False
 
-    # what a subclass computes
+    # What a subclass computes, of rows that are checked.
     def _gram(self, X: Matrix, Y: Matrix | None, n_jobs: int | None) -> Any:
         raise NotImplementedError
 
@@ -52,13 +53,15 @@ class Kernel:
         raise NotImplementedError
 
     def _against(self, Y: Matrix, n_jobs: int | None) -> Callable[[Matrix], Any]:
-        """``X -> _gram(X, Y)``; what belongs to ``Y`` alone may be computed once."""
+        """Return ``X -> _gram(X, Y)``, which may compute once what belongs to ``Y`` alone."""
         return lambda X: self._gram(X, Y, n_jobs)
 
     def _resolve(self, X: Matrix, random_state: Any) -> Self:
+        """Return the kernel with numbers for rules; there are none unless a subclass has some."""
         return self
 
     def _require_resolved(self) -> None:
+        """Raise if a parameter is still a rule."""
         for name, value in self.get_params(deep=False).items():
             if isinstance(value, Kernel):
                 value._require_resolved()
@@ -68,9 +71,9 @@ class Kernel:
                     "take kernel.resolve(X), with X the training rows"
                 )
 
-    # what everyone uses
+    # What everyone uses.
     def gram(self, X: object, Y: object | None = None, *, n_jobs: int | None = None) -> Any:
-        """Gram matrix ``K_ij = k(x_i, y_j)``.
+        """Compute the Gram matrix ``K_ij = k(x_i, y_j)``.
 
         Parameters
         ----------
@@ -88,7 +91,7 @@ class Kernel:
         return self._gram(*check_pair(X, Y, nonnegative=self._demand()), n_jobs)
 
     def diag(self, X: object) -> Array:
-        """``k(x_i, x_i)`` for every row, in float64."""
+        """Compute ``k(x_i, x_i)`` for every row, in float64."""
         self._require_resolved()
         return self._diag(check_rows(X, "X", nonnegative=self._demand()))
 
@@ -100,7 +103,7 @@ class Kernel:
         memory: float | None = None,
         n_jobs: int | None = None,
     ) -> Iterator[tuple[slice, Any]]:
-        """Gram matrix in bands of rows, for one that does not fit in memory.
+        """Compute a Gram matrix that does not fit in memory, in bands of rows.
 
         Parameters
         ----------
@@ -113,7 +116,7 @@ class Kernel:
         Yields
         ------
         rows, K[rows] : slice and matrix
-            In order; together the whole matrix.
+            The bands come in order and make up the whole matrix.
         """
         self._require_resolved()
         budget = 2**20 * (get_config()["working_memory"] if memory is None else memory)
@@ -135,42 +138,40 @@ class Kernel:
         memory: float | None = None,
         n_jobs: int | None = None,
     ) -> Any:
-        """Gram matrix as a SciPy ``LinearOperator``: products, never the matrix.
+        """Return the Gram matrix as a SciPy ``LinearOperator`` that is never stored.
 
-        Each product computes the matrix band by band (see :meth:`tiles`) and forgets it.
+        Each product computes the matrix band by band, as :meth:`tiles` does.
         """
-        from hilbin.kernels._lazy import LazyGram
-
         self._require_resolved()
         x, y = check_pair(X, Y, nonnegative=self._demand())
         return LazyGram(self, x, x if y is None else y, memory, n_jobs)
 
     def __call__(self, X: object, Y: object | None = None) -> Any:
-        """Dense Gram matrix, or the number ``k(x, y)`` for two vectors.
+        """Compute the dense Gram matrix, or the number ``k(x, y)`` of two vectors.
 
         This is the form scikit-learn takes: ``SVC(kernel=k)``. Threads come from
         ``joblib.parallel_config``.
         """
         if not sp.issparse(X) and np.ndim(X) == 1:  # type: ignore[arg-type]
             y = X if Y is None else Y
-            return float(dense(self.gram(np.atleast_2d(X), np.atleast_2d(y)))[0, 0])  # type: ignore[call-overload]
-        return dense(self.gram(X, Y))
+            return float(to_dense(self.gram(np.atleast_2d(X), np.atleast_2d(y)))[0, 0])  # type: ignore[call-overload]
+        return to_dense(self.gram(X, Y))
 
     def resolve(self, X: object, random_state: Any = None) -> Self:
-        """The same kernel with every rule (``gamma="median"``) replaced by its number on ``X``.
+        """Return the kernel with every rule (``gamma="median"``) replaced by its number on ``X``.
 
         Parameters
         ----------
         X : array-like or CSR of shape (n, d)
             Rows, usually the training set; at most 2000 are sampled.
         random_state : int, RandomState or None
-            Chooses the sample.
+            Random seed of the sample.
         """
         return self._resolve(check_rows(X, "X", nonnegative=self._demand()), random_state)
 
-    # parameters
+    # Parameters.
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Parameters by name; with ``deep``, those of inner kernels as ``kernel__name``."""
+        """Return parameters by name; with ``deep``, those of inner kernels as ``kernel__name``."""
         if not is_dataclass(type(self)):
             raise TypeError(
                 f"{type(self).__name__} is not a dataclass: "
@@ -184,7 +185,7 @@ class Kernel:
         return params
 
     def set_params(self, **params: Any) -> Self:
-        """Refused: a kernel is a value. Use :meth:`replace`, or search over whole kernels."""
+        """Refuse: a kernel is a value. Use :meth:`replace`, or search over whole kernels."""
         if not params:
             return self
         raise TypeError(
@@ -193,7 +194,7 @@ class Kernel:
         )
 
     def replace(self, **params: Any) -> Self:
-        """A copy with other parameters."""
+        """Return a copy with other parameters."""
         return cast(Self, replace(cast(Any, self), **params))
 
     def __add__(self, other: "Kernel") -> "Kernel":
@@ -222,12 +223,35 @@ class Kernel:
         return f"{type(self).__name__}({', '.join(shown)})"
 
     def _demand(self) -> str | None:
+        """Return the name of the kernel if it needs values >= 0."""
         return type(self).__name__ if self.nonnegative else None
 
 
-def dense(K: Any) -> Array:
-    """``K`` as an array, whatever form it has."""
-    return K.toarray() if sp.issparse(K) else K
+class LazyGram(LinearOperator):
+    """A Gram matrix that is only multiplied, ``K @ v`` and ``K.T @ v``, by bands of rows."""
+
+    def __init__(
+        self, kernel: Kernel, X: Matrix, Y: Matrix, memory: float | None, n_jobs: int | None
+    ) -> None:
+        super().__init__(dtype=X.dtype, shape=(X.shape[0], Y.shape[0]))
+        self._bands: Callable[[], Iterator[tuple[slice, Any]]] = lambda: kernel.tiles(
+            X, Y, memory=memory, n_jobs=n_jobs
+        )
+
+    def _matmat(self, V: Array) -> Array:
+        return np.concatenate([K @ V for _, K in self._bands()])
+
+    def _rmatmat(self, V: Array) -> Array:
+        out = np.zeros((self.shape[1], V.shape[1]), dtype=np.result_type(self.dtype, V))
+        for rows, K in self._bands():
+            out += K.T @ V[rows]
+        return out
+
+    def _matvec(self, v: Array) -> Array:
+        return self._matmat(v.reshape(-1, 1))
+
+    def _rmatvec(self, v: Array) -> Array:
+        return self._rmatmat(v.reshape(-1, 1))
 
 
 def warn_not_psd(kernel: Kernel, reason: str) -> None:
@@ -240,7 +264,5 @@ def warn_not_psd(kernel: Kernel, reason: str) -> None:
 
 
 def require_positive(kernel: Kernel, name: str) -> None:
-    """Raise unless the parameter is a number > 0."""
-    value = getattr(kernel, name)
-    if not (isinstance(value, (int, float, np.number)) and 0 < value < math.inf):
-        raise ValueError(f"{name} of {type(kernel).__name__} must be a number > 0, got {value!r}")
+    """Raise unless the parameter ``name`` of the kernel is a number > 0."""
+    _parameters.require_positive(f"{name} of {type(kernel).__name__}", getattr(kernel, name))

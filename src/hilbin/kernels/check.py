@@ -9,10 +9,10 @@ import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 
-from hilbin._arrays import Array
-from hilbin.kernels._pairwise import pairwise_sum
+from hilbin._arrays import Array, to_dense
 from hilbin.kernels.additive import AdditiveKernel, HomogeneousKernel
-from hilbin.kernels.base import Kernel, NotPositiveDefiniteWarning, dense
+from hilbin.kernels.base import Kernel, NotPositiveDefiniteWarning
+from hilbin.kernels.pairwise import pairwise_sum
 
 
 def check_kernel(
@@ -20,23 +20,23 @@ def check_kernel(
 ) -> None:
     """Raise ``AssertionError`` naming the first law that ``kernel`` breaks.
 
-    Symmetry, positive semi-definiteness (unless ``psd`` is False), diagonal, rectangular part of
-    the whole, float32, tiles, products without the matrix, CSR = dense, scalars = matrix, cloning;
-    for additive kernels that their compiled function is their profile; for homogeneous ones that
-    scaling the data scales the matrix; for a ``feature_map`` that its features keep
-    to the error it states.
+    The laws are symmetry, positive semi-definiteness (unless ``psd`` is False), diagonal,
+    rectangular part of the whole, float32, tiles, products without the matrix, CSR = dense, scalars
+    = matrix, cloning; for additive kernels that their compiled function is their profile; for
+    homogeneous ones that scaling the data scales the matrix; for a ``feature_map`` that its
+    features keep to the error it states.
 
     Parameters
     ----------
     kernel : Kernel
-        With numbers for parameters, no rules.
+        The kernel, with numbers for its parameters, no rules.
     X : array-like of shape (n, d), optional
         Rows to test on; by default 40 sparse random rows of 12 columns, with duplicates, near
         duplicates, an empty row and very different scales among them.
     feature_map : transformer, optional
         A map of this kernel (:mod:`hilbin.maps`) to fit to the rows.
     random_state : int, RandomState or None
-        Makes the default rows.
+        Random seed of the default rows.
 
     Examples
     --------
@@ -44,12 +44,12 @@ def check_kernel(
     >>> check_kernel(Chi2())
     """
     rows = _default_rows(random_state) if X is None else np.asarray(X, dtype=np.float64)
-    K = dense(kernel.gram(rows))
+    K = to_dense(kernel.gram(rows))
     scale = np.sqrt(np.maximum(kernel.diag(rows), 0))
     size = np.outer(scale, scale) + 1e-12 * max(1.0, scale.max() ** 2)
 
     def same(a: Any, b: Any, law: str, tolerance: float = 1e-9) -> None:
-        error = np.max(np.abs(dense(a) - b) / size[: b.shape[0], : b.shape[1]])
+        error = np.max(np.abs(to_dense(a) - b) / size[: b.shape[0], : b.shape[1]])
         assert error <= tolerance, f"{kernel!r} breaks the law of {law}: error {error:.1e}"
 
     same(K.T, K, "symmetry", 0)
@@ -64,7 +64,7 @@ def check_kernel(
     same(kernel.gram(np.asfortranarray(rows)), K, "memory order")
     same(kernel.gram(rows, n_jobs=2), K, "threads")
     same(kernel.gram(rows.astype(np.float32)), K, "float32", 2e-5)
-    same(np.concatenate([dense(k) for _, k in kernel.tiles(rows, memory=1e-3)]), K, "tiles")
+    same(np.concatenate([to_dense(k) for _, k in kernel.tiles(rows, memory=1e-3)]), K, "tiles")
     V = np.random.default_rng(0).standard_normal((rows.shape[0], 2))
     same(kernel.lazy(rows) @ V, K @ V, "lazy products", 1e-8 * rows.shape[0])
     same(kernel.lazy(rows, rows[:7]).T @ V, K[:, :7].T @ V, "lazy products", 1e-8 * rows.shape[0])
@@ -81,7 +81,7 @@ def check_kernel(
 
 
 def _check_families(kernel: Kernel, rows: Array, K: Array, same: Callable[..., None]) -> None:
-    """What additive and homogeneous kernels keep to besides."""
+    """Check what additive and homogeneous kernels keep to besides."""
     if isinstance(kernel, AdditiveKernel):
         by_profile = pairwise_sum(kernel.tabulated(rows), rows, None, None)
         same(by_profile, K, "function = profile")
@@ -94,23 +94,23 @@ def _check_families(kernel: Kernel, rows: Array, K: Array, same: Callable[..., N
 
 
 def _check_map(feature_map: Any, rows: Array, K: Array) -> None:
-    """Features keep to the stated error, alike for dense, CSR and float32 rows."""
+    """Check that features keep to the stated error, alike for dense, CSR and float32 rows."""
     fitted = clone(feature_map).fit(rows)
     Z = fitted.transform(rows)
     inner = getattr(fitted, "inner_", None)
     if inner is None or getattr(fitted, "orthonormal", False):
-        product = dense(Z @ Z.T)
+        product = to_dense(Z @ Z.T)
     else:
-        product = Z @ (inner @ dense(Z.T))
+        product = Z @ (inner @ to_dense(Z.T))
     terms = rows.shape[1] if fitted.error_.per == "value" else 1
     error, bound = np.max(np.abs(product - K)), terms * fitted.error_.worst
     assert error <= bound + 1e-7 * K.max(), (
         f"{feature_map!r} states an error of {bound:.1e}: {error:.1e}"
     )
-    scale = np.max(np.abs(dense(Z)))
+    scale = np.max(np.abs(to_dense(Z)))
     others = {"CSR = dense": sp.csr_array(rows), "float32": rows.astype(np.float32)}
     for law, other in others.items():
-        apart = np.max(np.abs(dense(fitted.transform(other)) - dense(Z))) / scale
+        apart = np.max(np.abs(to_dense(fitted.transform(other)) - to_dense(Z))) / scale
         assert apart <= 2e-5, f"{feature_map!r} breaks the law of {law}: {apart:.1e}"
 
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from hilbin._arrays import Array
-from hilbin.kernels._pairwise import Op
 from hilbin.kernels.additive import HomogeneousKernel
+from hilbin.kernels.pairwise import Op
 
 
 @dataclass(frozen=True, repr=False)
@@ -29,5 +29,5 @@ class Chi2(HomogeneousKernel):
     op = Op("harmonic")
 
     def profile(self, t: Array) -> Array:
-        """``1 / cosh(t / 2)``, written so that it cannot overflow."""
+        """Return ``1 / cosh(t / 2)``, written so that it cannot overflow."""
         return 2 * np.exp(-t / 2) / (1 + np.exp(-t))

@@ -6,26 +6,26 @@ from typing import Any, Self
 import numpy as np
 import scipy.sparse as sp
 
-from hilbin._arrays import Array, Matrix
-from hilbin.kernels.base import Kernel, dense
+from hilbin._arrays import Array, Matrix, to_dense
+from hilbin.kernels.base import Kernel
 from hilbin.kernels.gcs import GCS
 from hilbin.parallel import ranges
 
 
 class PairKernel(Kernel):
-    """Two kernels made into one."""
+    """The base class of kernels made of two."""
 
     left: Kernel
     right: Kernel
 
     @property
     def psd(self) -> bool:  # type: ignore[override]
-        """Whether both are."""
+        """Whether both are positive definite."""
         return self.left.psd and self.right.psd
 
     @property
     def nonnegative(self) -> bool:  # type: ignore[override]
-        """Whether either is."""
+        """Whether either needs values >= 0."""
         return self.left.nonnegative or self.right.nonnegative
 
     def _resolve(self, X: Matrix, random_state: Any) -> Self:
@@ -54,15 +54,15 @@ class Sum(PairKernel):
 
     @property
     def compact(self) -> bool:  # type: ignore[override]
-        """Whether both are."""
+        """Whether both have compact support."""
         return self.left.compact and self.right.compact
 
     def _gram(self, X: Matrix, Y: Matrix | None, n_jobs: int | None) -> Any:
         left, right = self.left._gram(X, Y, n_jobs), self.right._gram(X, Y, n_jobs)
         if self.compact:
             return left + right
-        left = dense(left)
-        left += dense(right)
+        left = to_dense(left)
+        left += to_dense(right)
         return left
 
     def _diag(self, X: Matrix) -> Array:
@@ -96,7 +96,7 @@ class Product(PairKernel):
 
     @property
     def compact(self) -> bool:  # type: ignore[override]
-        """Whether either is."""
+        """Whether either has compact support."""
         return self.left.compact or self.right.compact
 
     def _gram(self, X: Matrix, Y: Matrix | None, n_jobs: int | None) -> Any:

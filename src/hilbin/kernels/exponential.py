@@ -6,10 +6,10 @@ from typing import Any, Self
 
 import numpy as np
 
-from hilbin._arrays import Array, Matrix
-from hilbin.kernels._rowwise import rowwise
+from hilbin._arrays import Array, Matrix, to_dense
 from hilbin.kernels.bandwidth import Rule, is_rule, sample, statistic
-from hilbin.kernels.base import Kernel, dense, require_positive
+from hilbin.kernels.base import Kernel, require_positive
+from hilbin.kernels.pairwise import rowwise
 from hilbin.kernels.wrap import WrapperKernel
 
 
@@ -26,6 +26,7 @@ class Exponential(WrapperKernel):
     Parameters
     ----------
     kernel : Kernel
+        The kernel whose distance it is.
     gamma : float > 0, or "median", "mean", Quantile; default 1
         A rule takes :math:`1 / \gamma` from the distances.
 
@@ -54,14 +55,14 @@ class Exponential(WrapperKernel):
         y = self.kernel._diag(Y)
 
         def gram(X: Matrix) -> Array:
-            D = _subtracted(dense(inner(X)), gamma, self.kernel._diag(X), y, n_jobs)
+            D = _subtracted(to_dense(inner(X)), gamma, self.kernel._diag(X), y, n_jobs)
             return _falling(D, n_jobs)
 
         return gram
 
     def _distances(self, X: Matrix, Y: Matrix | None, gamma: float, n_jobs: int | None) -> Array:
-        """``gamma d``."""
-        K, x = dense(self.kernel._gram(X, Y, n_jobs)), self.kernel._diag(X)
+        """Return ``gamma d``."""
+        K, x = to_dense(self.kernel._gram(X, Y, n_jobs)), self.kernel._diag(X)
         return _subtracted(K, gamma, x, None if Y is None else self.kernel._diag(Y), n_jobs)
 
     def _diag(self, X: Matrix) -> Array:
@@ -76,21 +77,21 @@ class Exponential(WrapperKernel):
 
 
 def _subtracted(K: Array, gamma: float, x: Array, y: Array | None, n_jobs: int | None) -> Array:
-    """``gamma d`` in place of ``K``; ``x`` and ``y`` are the diagonals, y=None is the same rows."""
+    """Replace ``K`` by ``gamma d``; ``x``, ``y`` are the diagonals, None for the same rows."""
     left = (0.5 * gamma * x).astype(K.dtype)
     right = left if y is None else (0.5 * gamma * y).astype(K.dtype)
 
-    def subtract(block: Array, rows: slice) -> None:
+    def subtract(part: Array, rows: slice) -> None:
         sums = left[rows, None] + right  # first: the result is symmetric to the last bit
-        block *= gamma
-        np.subtract(sums, block, out=block)
-        np.maximum(block, 0, out=block)
+        part *= gamma
+        np.subtract(sums, part, out=part)
+        np.maximum(part, 0, out=part)
         if y is None:
-            np.fill_diagonal(block[:, rows], 0)
+            np.fill_diagonal(part[:, rows], 0)
 
     return rowwise(K, subtract, n_jobs)
 
 
 def _falling(D: Array, n_jobs: int | None) -> Array:
-    """``exp(-D)`` in place."""
-    return rowwise(D, lambda block, _: np.exp(np.negative(block, out=block), out=block), n_jobs)
+    """Replace ``D`` by ``exp(-D)``."""
+    return rowwise(D, lambda part, _: np.exp(np.negative(part, out=part), out=part), n_jobs)

@@ -24,21 +24,21 @@ from scipy.special import beta, betainc, betaincc
 
 from hilbin._arrays import Array, Matrix, apply, row_sums
 from hilbin._core import core
-from hilbin.kernels._pairwise import csr_structure, pairwise_sum
 from hilbin.kernels.bandwidth import Rule, is_rule, sample, statistic
 from hilbin.kernels.base import Kernel, require_positive
 from hilbin.kernels.linear import inner_products
+from hilbin.kernels.pairwise import csr_structure, pairwise_sum
 from hilbin.kernels.radial import SQUARED
 from hilbin.parallel import ranges, stream
 
-TABLE_CELLS = 8192  # cubic: absolute error below 1e-14 for n = 64, 1e-11 for n = 4096
+CELLS = 8192  # cubic: absolute error below 1e-14 for n = 64, 1e-11 for n = 4096
 BAND_ENTRIES = 1 << 21
-STEEPEST = 16  # slope of a factor of the profile that the table still resolves
+STEEPEST = 16  # slope of a factor of the profile that cells still resolve
 SAMPLE = 100  # rows counted to guess the size of the matrix
 
 
 def geometric_profile(u: Array, dim: float) -> Array:
-    r""":math:`\kappa_n(u)`, to a relative 1e-12.
+    r"""Compute :math:`\kappa_n(u)`, to a relative 1e-12.
 
     Parameters
     ----------
@@ -111,12 +111,12 @@ class GCS(Kernel):
             )
 
     def _gram(self, X: Matrix, Y: Matrix | None, n_jobs: int | None) -> sp.csr_array:
-        return self._filled(X, Y, n_jobs, _profile_table(self._dimension(X, Y)))
+        return self._filled(X, Y, n_jobs, _profile_cells(self._dimension(X, Y)))
 
     def _gram_times(self, other: Kernel, X: Matrix, Y: Matrix | None, n_jobs: int | None) -> Any:
-        """The matrix of the product with a kernel of the same distance, or None if it is not.
+        """Return the matrix of the product with a kernel of the same distance, or None.
 
-        Their profiles are multiplied instead of their matrices: it costs no more than this one.
+        Profiles are multiplied instead of matrices: it costs no more than this kernel alone.
         """
         at_distances = getattr(other, "_of_euclidean", None)
         nodes = _nodes()
@@ -134,9 +134,9 @@ class GCS(Kernel):
         return 2 * float(self.radius)  # type: ignore[arg-type]
 
     def _filled(
-        self, X: Matrix, Y: Matrix | None, n_jobs: int | None, table: Array
+        self, X: Matrix, Y: Matrix | None, n_jobs: int | None, cubics: Array
     ) -> sp.csr_array:
-        """The matrix of the kernel that a table has."""
+        """Return the matrix of the kernel whose profile is tabulated in ``cubics``."""
         support = self._diameter**2
         Y = X if Y is None else Y
         cross, x_norms, y_norms, slack = _products(X, Y)
@@ -151,7 +151,7 @@ class GCS(Kernel):
             room = (end - begin) * Y.shape[0]
             indices, values = np.empty(room, np.int32), np.empty(room, X.dtype)
             counts = np.empty(end - begin, np.int64)
-            filled = fill(*near, table, *rows, begin, indices, values, counts)
+            filled = fill(*near, cubics, *rows, begin, indices, values, counts)
             return indices[:filled], values[:filled], counts
 
         height = max(1, BAND_ENTRIES // max(1, Y.shape[0]))
@@ -169,6 +169,7 @@ class GCS(Kernel):
         return self.replace(radius=statistic(self.radius, D, "radius") / 2)  # type: ignore[arg-type]
 
     def _dimension(self, X: Matrix, Y: Matrix | None) -> float:
+        """Return ``n``, or raise if rows have more dimensions."""
         columns = X.shape[1]
         if self.dim is None:
             return float(columns)
@@ -186,7 +187,7 @@ class GCS(Kernel):
 
 
 def _products(X: Matrix, Y: Matrix) -> tuple[Any, Array, Array, float]:
-    """Inner products by bands and squared norms in float32, and the bound of their rounding.
+    """Return inner products by bands and squared norms in float32, and a bound of their rounding.
 
     Dense rows are centered first, which changes no distance and makes the norms, and with them the
     rounding, small.
@@ -206,12 +207,12 @@ def _products(X: Matrix, Y: Matrix) -> tuple[Any, Array, Array, float]:
 
 
 @functools.lru_cache(maxsize=8)
-def _profile_table(dim: float) -> Array:
+def _profile_cells(dim: float) -> Array:
     return _cubics(*_profile_and_slope(_nodes(), dim))
 
 
 def _nodes() -> Array:
-    return np.linspace(0, 1, TABLE_CELLS + 1)
+    return np.linspace(0, 1, CELLS + 1)
 
 
 def _profile_and_slope(u: Array, dim: float) -> tuple[Array, Array]:
@@ -221,8 +222,8 @@ def _profile_and_slope(u: Array, dim: float) -> tuple[Array, Array]:
 
 
 def _cubics(f: Array, df: Array) -> Array:
-    """Cubic Hermite pieces of a profile: four coefficients in ``u - start`` per cell."""
-    h = 1 / TABLE_CELLS
+    """Return cubic Hermite pieces of a profile: four coefficients in ``u - start`` per cell."""
+    h = 1 / CELLS
     step, d0, d1 = (f[1:] - f[:-1]) / h, df[:-1], df[1:]
     pieces = np.stack([f[:-1], d0, (3 * step - 2 * d0 - d1) / h, (d0 + d1 - 2 * step) / h**2], 1)
     pieces.setflags(write=False)
@@ -230,14 +231,14 @@ def _cubics(f: Array, df: Array) -> Array:
 
 
 def _expected_entries(X: Matrix, Y: Matrix, support: float) -> int:
-    """Entries closer than the support, counted on a few rows."""
+    """Estimate the number of entries closer than the support from a few rows."""
     few = X[:: max(1, X.shape[0] // SAMPLE)]
     near = np.count_nonzero(pairwise_sum(SQUARED, few, Y, None) < support)
     return int(near / few.shape[0] * X.shape[0])
 
 
 def _stack(bands: Any, shape: tuple[int, int], dtype: Any, expected: int) -> sp.csr_array:
-    """Bands of CSR rows as one matrix, written once: the pages not yet written take no memory."""
+    """Stack bands of CSR rows, written once: pages that are not yet written take no memory."""
     indptr = np.zeros(shape[0] + 1, dtype=np.int64)
     indices, values = (np.empty(int(1.1 * expected), dtype=d) for d in (np.int32, dtype))
     row = used = 0

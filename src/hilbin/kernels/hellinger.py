@@ -13,7 +13,7 @@ from hilbin.kernels.linear import inner_products
 class Hellinger(HomogeneousKernel):
     r"""Hellinger or Bhattacharyya kernel, :math:`K(x, y) = \sum_d \sqrt{x_d y_d}`.
 
-    The linear kernel on square roots. Profile 1.
+    It is the linear kernel on square roots, and its profile is 1.
 
     Examples
     --------
@@ -24,7 +24,7 @@ class Hellinger(HomogeneousKernel):
     """
 
     def profile(self, t: Array) -> Array:
-        """1."""
+        """Return 1."""
         return np.ones_like(t)
 
     def _gram(self, X: Matrix, Y: Matrix | None, n_jobs: int | None) -> Array:

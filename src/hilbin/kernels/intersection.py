@@ -5,9 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from hilbin._arrays import Array
-from hilbin.kernels._pairwise import Op
 from hilbin.kernels.additive import HomogeneousKernel
 from hilbin.kernels.base import require_positive
+from hilbin.kernels.pairwise import Op
 
 
 @dataclass(frozen=True, repr=False)
@@ -38,11 +38,11 @@ class Intersection(HomogeneousKernel):
 
     @property
     def degree(self) -> float:
-        """``beta``."""
+        """The degree, ``beta``."""
         return self.beta
 
     def profile(self, t: Array) -> Array:
-        """``exp(-beta t / 2)``."""
+        """Return ``exp(-beta t / 2)``."""
         return np.exp(-self.beta / 2 * t)
 
     def _compiled(self) -> Op:

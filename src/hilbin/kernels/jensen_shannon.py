@@ -5,12 +5,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from hilbin._arrays import Array
-from hilbin.kernels._pairwise import Op
 from hilbin.kernels.additive import HomogeneousKernel
+from hilbin.kernels.pairwise import Op
 
 
 def _planes(x: Array) -> tuple[Array, Array, Array]:
-    """``x``, ``1 / x`` and ``log2 x``, finite where ``x`` is 0."""
+    """Return ``x``, ``1 / x`` and ``log2 x``, finite where ``x`` is 0."""
     positive = np.maximum(x, np.finfo(x.dtype).tiny)
     return x, 1 / positive, np.log2(positive)
 
@@ -37,7 +37,7 @@ class JensenShannon(HomogeneousKernel):
     op = Op("jensen_shannon", _planes)
 
     def profile(self, t: Array) -> Array:
-        """Half the sum of both sides, with ``log(1 + e^t) = t + log(1 + e^-t)``."""
+        """Return half the sum of both sides, with ``log(1 + e^t) = t + log(1 + e^-t)``."""
         t = np.minimum(t, 1000.0)  # the profile is 0 long before exp overflows
         small = np.log1p(np.exp(-t))
         return (np.exp(t / 2) * small + np.exp(-t / 2) * (t + small)) / (2 * np.log(2))

@@ -11,7 +11,7 @@ from hilbin.parallel import blas_threads
 
 
 def inner_products(X: Matrix, Y: Matrix | None, n_jobs: int | None) -> Array:
-    """``X @ Y.T`` as a fresh dense array."""
+    """Return ``X @ Y.T`` as a fresh dense array."""
     with blas_threads(n_jobs):
         products: Array = safe_sparse_dot(X, (X if Y is None else Y).T, dense_output=True)
         return products

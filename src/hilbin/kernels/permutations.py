@@ -13,7 +13,7 @@ from hilbin._arrays import Array
 
 
 def shifts(shape: Sequence[int], reach: int | None = None) -> Array:
-    """Cyclic shifts of an image by up to ``reach`` pixels along each axis.
+    """Return the cyclic shifts of an image by up to ``reach`` pixels along each axis.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ def shifts(shape: Sequence[int], reach: int | None = None) -> Array:
 
 
 def flips(shape: Sequence[int], *, vertical: bool = False) -> Array:
-    """The identity and the mirror from left to right.
+    """Return the identity and the mirror from left to right.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ def flips(shape: Sequence[int], *, vertical: bool = False) -> Array:
 
 
 def rotations90(shape: Sequence[int]) -> Array:
-    """The four turns of a square image by multiples of 90 degrees.
+    """Return the four turns of a square image by multiples of 90 degrees.
 
     Parameters
     ----------
@@ -97,7 +97,7 @@ def rotations90(shape: Sequence[int]) -> Array:
 
 
 def _places(shape: Sequence[int]) -> Array:
-    """The place of every value in a row, in the form of the image."""
+    """Return the place of every value in a row, in the form of the image."""
     sides = [int(side) for side in shape]
     if len(sides) not in (2, 3) or min(sides) < 1:
         raise ValueError(f"shape must be (height, width[, channels]), got {tuple(shape)!r}")

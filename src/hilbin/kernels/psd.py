@@ -4,19 +4,19 @@ from typing import Literal
 
 import numpy as np
 import scipy.linalg
-import scipy.sparse as sp
 
-from hilbin._arrays import Array
-from hilbin.kernels.base import dense
+from hilbin._arrays import Array, to_dense
 
 
 def is_psd(K: object, *, rtol: float = 1e-8) -> bool:
-    """Whether ``K`` is symmetric (to 1e-10) with eigenvalues >= ``-rtol`` times the largest.
+    """Return whether ``K`` is symmetric (to 1e-10) with eigenvalues >= ``-rtol`` times the largest.
 
     Parameters
     ----------
     K : array-like or sparse of shape (n, n)
+        Gram matrix.
     rtol : float, default 1e-8
+        Tolerance, relative to the largest eigenvalue.
 
     Examples
     --------
@@ -24,7 +24,7 @@ def is_psd(K: object, *, rtol: float = 1e-8) -> bool:
     >>> is_psd([[1, 2], [2, 1]])
     False
     """
-    K = np.asarray(dense(K) if sp.issparse(K) else K, dtype=np.float64)
+    K = np.asarray(to_dense(K), dtype=np.float64)
     if K.ndim != 2 or K.shape[0] != K.shape[1]:
         raise ValueError(f"K must be square, got shape {K.shape}")
     if np.max(np.abs(K - K.T), initial=0) > 1e-10 * max(1.0, np.max(np.abs(K), initial=0)):
@@ -34,11 +34,12 @@ def is_psd(K: object, *, rtol: float = 1e-8) -> bool:
 
 
 def repair_psd(K: object, how: Literal["clip", "shift"] = "clip") -> Array:
-    """The Gram matrix of a kernel that is not positive definite, made so.
+    """Make the Gram matrix of a kernel that is not positive definite positive semi-definite.
 
     Parameters
     ----------
-    K : array-like of shape (n, n), symmetric
+    K : array-like of shape (n, n)
+        Symmetric matrix.
     how : {"clip", "shift"}
         ``"clip"`` sets negative eigenvalues to 0, the nearest such matrix; ``"shift"`` adds the
         size of the most negative one to the diagonal and leaves the rest alone.
@@ -50,7 +51,7 @@ def repair_psd(K: object, how: Literal["clip", "shift"] = "clip") -> Array:
     array([[1.5, 1.5],
            [1.5, 1.5]])
     """
-    K = np.array(dense(K) if sp.issparse(K) else K, dtype=np.float64)
+    K = np.array(to_dense(K), dtype=np.float64)
     values, vectors = scipy.linalg.eigh(K)
     if how == "shift":
         K[np.diag_indices_from(K)] += max(0.0, -values[0])

@@ -8,10 +8,9 @@ import numpy as np
 from scipy.special import gammaincc
 
 from hilbin._arrays import Array, Matrix
-from hilbin.kernels._pairwise import Op, pairwise_sum, sums_against
-from hilbin.kernels._rowwise import rowwise
 from hilbin.kernels.bandwidth import Rule, is_rule, sample, statistic
 from hilbin.kernels.base import Kernel, require_positive, warn_not_psd
+from hilbin.kernels.pairwise import Op, pairwise_sum, rowwise, sums_against
 
 SQUARED = Op("squared", vanishes=False)
 ABSOLUTE = Op("absolute", vanishes=False)
@@ -19,7 +18,7 @@ CHI2_DISTANCE = Op("harmonic_difference", vanishes=False)
 
 
 class RadialKernel(Kernel):
-    """``f(gamma d(x, y))``, ``f(t) = exp(-t)`` if not said otherwise.
+    """A kernel ``f(gamma d(x, y))`` of a distance, with ``f(t) = exp(-t)`` by default.
 
     A subclass gives ``d``, as a sum over the columns (``_terms``), its root, or otherwise.
     """
@@ -33,6 +32,7 @@ class RadialKernel(Kernel):
 
     @property
     def _terms(self) -> Op | None:
+        """The terms whose sum over the columns is the distance, or its square."""
         return None
 
     def _distances(self, X: Matrix, Y: Matrix | None, n_jobs: int | None) -> Array:
@@ -48,7 +48,7 @@ class RadialKernel(Kernel):
         np.exp(np.negative(t, out=t), out=t)
 
     def _of_euclidean(self, r: Array) -> tuple[Array, Array] | None:
-        """The kernel at Euclidean distances and its derivative, if it is a function of them."""
+        """Return the kernel and its derivative at Euclidean distances, if it is their function."""
         return None
 
     def _gram(self, X: Matrix, Y: Matrix | None, n_jobs: int | None) -> Array:
@@ -60,9 +60,9 @@ class RadialKernel(Kernel):
         sums = sums_against(self._terms, Y, n_jobs)
         return lambda X: rowwise(self._of_sums(sums(X)), self._finish, n_jobs)
 
-    def _finish(self, block: Array, _: slice) -> None:
-        block *= self.gamma
-        self._of_distance(block)
+    def _finish(self, part: Array, _: slice) -> None:
+        part *= self.gamma
+        self._of_distance(part)
 
     def _diag(self, X: Matrix) -> Array:
         return np.ones(X.shape[0])

@@ -1,4 +1,4 @@
-r"""The rows of a sparse Gram matrix in an order that gathers what is not zero near the diagonal.
+r"""An order of the rows of a sparse Gram matrix that gathers non-zero entries at the diagonal.
 
 Reverse Cuthill–McKee: breadth-first through the graph of non-zero entries from a row with few of
 them, the neighbors of each row by rising number, then backwards (E. Cuthill and J. McKee,
@@ -55,12 +55,12 @@ class Reordering:
     density: float
 
     def apply(self, K: Any) -> sp.csr_array:
-        """The matrix with its rows and columns in this order."""
+        """Return the matrix with its rows and columns in this order."""
         return sp.csr_array(K)[self.order][:, self.order]
 
 
 def reorder(K: Any) -> Reordering:
-    """The reverse Cuthill–McKee order of a symmetric matrix.
+    """Find the reverse Cuthill–McKee order of a symmetric matrix.
 
     Parameters
     ----------
@@ -96,7 +96,7 @@ def reorder(K: Any) -> Reordering:
 
 
 def _pattern(K: Any) -> sp.csr_array:
-    """Ones where ``K`` is not zero."""
+    """Return the CSR matrix that is 1 where ``K`` is not zero."""
     entries = sp.coo_array(K)
     if entries.ndim != 2 or entries.shape[0] != entries.shape[1]:
         raise ValueError(f"K must be square, got shape {entries.shape}")

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from hilbin._arrays import Array, Matrix
-from hilbin.kernels._pairwise import Op, pairwise_sum
 from hilbin.kernels.bandwidth import Rule
 from hilbin.kernels.base import require_positive, warn_not_psd
+from hilbin.kernels.pairwise import Op, pairwise_sum
 from hilbin.kernels.radial import RadialKernel
 
 

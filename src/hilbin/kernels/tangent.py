@@ -17,17 +17,16 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
-from hilbin._arrays import Array, Matrix
-from hilbin.kernels._pairwise import pairwise_sum
+from hilbin._arrays import Array, Matrix, to_dense
 from hilbin.kernels.bandwidth import Rule
 from hilbin.kernels.base import warn_not_psd
+from hilbin.kernels.pairwise import pairwise_sum
 from hilbin.kernels.radial import SQUARED, RadialKernel
 from hilbin.parallel import blas_threads, ranges
 
 TANGENTS = ("across", "down", "rotation", "scale")
-BLOCK_VALUES = 1 << 21
+CACHED_VALUES = 1 << 21
 DEPENDENT = 1e-10  # tangents this much shorter than the longest are no direction
 
 
@@ -41,12 +40,12 @@ class TangentDistance(RadialKernel):
     Parameters
     ----------
     shape : (height, width) or (height, width, channels)
-        Of the image that a row is; at least 2 pixels high and wide.
+        Shape of the image that a row is, at least 2 pixels high and wide.
     gamma : float > 0, or "median", "mean", Quantile; default 1
         A rule takes :math:`1 / \gamma` from the distances.
     tangents : tuple of {"across", "down", "rotation", "scale"}
-        Shifts along the width and the height, turns and changes of size about the middle; all by
-        default.
+        Transformations: shifts along the width and the height, turns and changes of size about the
+        middle; all by default.
 
     Examples
     --------
@@ -92,16 +91,16 @@ class TangentDistance(RadialKernel):
         return np.maximum(D, 0).astype(X.dtype)
 
     def _dense(self, X: Matrix) -> Array:
-        """Rows in float64: the distance is a small difference of large numbers."""
+        """Return rows in float64: the distance is a small difference of large numbers."""
         if X.shape[1] != np.prod(self.shape):
             raise ValueError(f"X has {X.shape[1]} columns, but an image of {self.shape} does not")
-        return np.ascontiguousarray(X.toarray() if sp.issparse(X) else X, dtype=np.float64)
+        return np.ascontiguousarray(to_dense(X), dtype=np.float64)
 
     def _along_tangents(self, X: Array, Y: Array) -> Array:
-        """``||Q^T (x - y)||^2`` for all pairs, ``Q`` of ``y``."""
+        """Compute ``||Q^T (x - y)||^2`` for all pairs, with the ``Q`` of ``y``."""
         out = np.empty((X.shape[0], Y.shape[0]))
         k = len(self.tangents)
-        height = max(1, BLOCK_VALUES // (k * max(X.shape)))
+        height = max(1, CACHED_VALUES // (k * max(X.shape)))
         for begin, end in ranges(Y.shape[0], height):
             y = Y[begin:end]
             Q = self._basis(y)  # (rows, k, d)
@@ -111,9 +110,9 @@ class TangentDistance(RadialKernel):
         return out
 
     def _basis(self, Y: Array) -> Array:
-        """Orthonormal rows that span the tangents of every image; zero where they are fewer.
+        """Return orthonormal rows that span the tangents of every image; zero where they are fewer.
 
-        By singular values, for a QR of dependent tangents (a flat image has none) makes up
+        They are singular vectors: a QR of dependent tangents (a flat image has none) would make up
         directions.
         """
         T = tangent_vectors(Y, self.shape, self.tangents)
@@ -125,7 +124,7 @@ class TangentDistance(RadialKernel):
 
 
 def tangent_vectors(Y: Array, shape: tuple[int, ...], tangents: tuple[str, ...]) -> Array:
-    """Derivatives of images along transformations, of shape (n, len(tangents), d)."""
+    """Return derivatives of images along transformations, of shape (n, len(tangents), d)."""
     images = Y.reshape(len(Y), *shape[:2], -1)
     down, across = np.gradient(images, axis=(1, 2))
     i, j = (np.arange(side) - (side - 1) / 2 for side in shape[:2])

@@ -21,8 +21,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from hilbin._arrays import Array, Matrix, row_sums
-from hilbin.kernels._pairwise import pairwise_sum
+from hilbin._arrays import Array, Matrix, row_sums, to_dense
 from hilbin.kernels.additive import AdditiveKernel
 from hilbin.kernels.bandwidth import Rule
 from hilbin.kernels.base import Kernel, warn_not_psd
@@ -30,6 +29,7 @@ from hilbin.kernels.combine import Product, Sum
 from hilbin.kernels.exponential import Exponential
 from hilbin.kernels.gcs import GCS
 from hilbin.kernels.linear import Linear, Polynomial
+from hilbin.kernels.pairwise import pairwise_sum
 from hilbin.kernels.radial import SQUARED, Gaussian, Laplace, PValue, RadialKernel
 from hilbin.kernels.symmetric_kl import SymmetricKL
 from hilbin.kernels.wrap import Normalized, Power, Scaled, WrapperKernel
@@ -40,7 +40,7 @@ ORDERLESS |= {Scaled, Normalized, Power, Exponential, Sum, Product}
 
 
 class PermutedKernel(Kernel):
-    """A kernel with a set of permutations, kept as tuples so that kernels remain values."""
+    """The base class of kernels with a set of permutations, kept as tuples: kernels are values."""
 
     transforms: Any
 
@@ -108,13 +108,15 @@ class TransformIntegration(PermutedKernel, WrapperKernel):
     def __post_init__(self) -> None:
         self._freeze()
 
-    def features(self, X: Any, map: Any) -> Any:
-        """Rows whose inner products approximate this kernel: the map's, averaged.
+    def features(self, X: Any, feature_map: Any) -> Any:
+        """Average the features of a map over the transformations.
+
+        Their inner products approximate this kernel.
 
         Parameters
         ----------
         X : array-like or CSR of shape (n, d)
-        map : transformer
+        feature_map : transformer
             A map of ``kernel``, fitted.
 
         Returns
@@ -123,7 +125,7 @@ class TransformIntegration(PermutedKernel, WrapperKernel):
         """
         X = X if sp.issparse(X) else np.asarray(X)
         J = self._permutations(X)
-        return sum(map.transform(_moved(X, j)) for j in J) / len(J)
+        return sum(feature_map.transform(_moved(X, j)) for j in J) / len(J)
 
     def _gram(self, X: Matrix, Y: Matrix | None, n_jobs: int | None) -> Any:
         J = self._permutations(X)
@@ -146,7 +148,7 @@ class TransformIntegration(PermutedKernel, WrapperKernel):
         return np.array([self._own_value(X[i : i + 1], J) for i in range(X.shape[0])])
 
     def _own_value(self, x: Matrix, J: Array) -> float:
-        versions = (x.toarray() if sp.issparse(x) else x)[0][J]
+        versions = to_dense(x)[0][J]
         return float(self.kernel._gram(versions, None, None).astype(np.float64).mean())
 
 
@@ -198,7 +200,7 @@ class MatchDistance(PermutedKernel, RadialKernel):
 
 
 def _moved(X: Matrix, permutation: Array | None) -> Matrix:
-    """``X`` with its columns permuted; None leaves them."""
+    """Permute the columns of ``X``; None leaves them."""
     if permutation is None:
         return X
     moved = X[:, permutation]
@@ -208,7 +210,7 @@ def _moved(X: Matrix, permutation: Array | None) -> Matrix:
 
 
 def _averaged(X: Matrix, J: Array) -> Matrix:
-    """The mean of all permuted versions of every row: a product with a sparse matrix."""
+    """Return the mean of all permuted versions of every row, by a product with a sparse matrix."""
     g, d = J.shape
     places = (J.ravel(), np.tile(np.arange(d), g))
     average = sp.csr_array((np.full(J.size, 1 / g), places), shape=(d, d)).astype(X.dtype)
@@ -219,7 +221,7 @@ def _averaged(X: Matrix, J: Array) -> Matrix:
 
 
 def _pairs(J: Array, kernel: Kernel) -> Iterator[tuple[Array | None, Array, float]]:
-    """Permutations of x and of y, and the weight of the pair in the average."""
+    """Yield permutations of x and of y, and the weight of the pair in the average."""
     g = len(J)
     if not _orderless(kernel):
         yield from ((left, right, 1 / g**2) for left in J for right in J)

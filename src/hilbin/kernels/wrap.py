@@ -7,28 +7,28 @@ import numpy as np
 import scipy.sparse as sp
 
 from hilbin._arrays import Array, Matrix, apply
-from hilbin.kernels._rowwise import rowwise
 from hilbin.kernels.base import Kernel, require_positive
+from hilbin.kernels.pairwise import rowwise
 
 
 class WrapperKernel(Kernel):
-    """A kernel made of another, with its properties."""
+    """The base class of kernels made of another one, whose properties they have."""
 
     kernel: Kernel
 
     @property
     def psd(self) -> bool:  # type: ignore[override]
-        """As the inner kernel."""
+        """Whether the inner kernel is positive definite."""
         return self.kernel.psd
 
     @property
     def compact(self) -> bool:  # type: ignore[override]
-        """As the inner kernel."""
+        """Whether the inner kernel has compact support."""
         return self.kernel.compact
 
     @property
     def nonnegative(self) -> bool:  # type: ignore[override]
-        """As the inner kernel."""
+        """Whether the inner kernel needs values >= 0."""
         return self.kernel.nonnegative
 
     def _resolve(self, X: Matrix, random_state: Any) -> Self:
@@ -99,8 +99,8 @@ class Normalized(WrapperKernel):
             K.data *= np.repeat(x, np.diff(K.indptr)) * y[K.indices]
             return K
 
-        def scale(block: Array, rows: slice) -> None:
-            block *= x[rows, None] * y
+        def scale(part: Array, rows: slice) -> None:
+            part *= x[rows, None] * y
 
         return rowwise(K, scale, n_jobs)
 

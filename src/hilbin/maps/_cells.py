@@ -8,6 +8,7 @@ functions stay as they are at the end.
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ import numpy.typing as npt
 
 from hilbin._arrays import Array, Function
 from hilbin._core import core
+from hilbin._state import stored
 from hilbin.maps._expand import Fill
 
 PER_OCTAVE = 64
@@ -32,6 +34,7 @@ def cubics(features: Function, start: Array, width: Array) -> Array:
     return np.einsum("pn,inf->ipf", TO_POWERS, values)
 
 
+@stored
 @dataclass(frozen=True)
 class Cells:
     """Starts and widths of cells; ``by_bits`` if leading bits lead to them, else equal steps."""
@@ -76,6 +79,7 @@ def make_cells(low: float, high: float, *, nonnegative: bool) -> Cells:
     return Cells(np.append(0, start), np.append(start[0], width), True)
 
 
+@stored
 class Cubics:
     """Features as cubics on cells.
 
@@ -89,7 +93,11 @@ class Cubics:
     def __init__(self, cells: Cells, coefficients: Array) -> None:
         self.cells = cells
         self.coefficients = coefficients
-        self._arguments: dict[str, tuple[Any, ...]] = {}
+
+    @cached_property
+    def _arguments(self) -> dict[str, tuple[Any, ...]]:
+        """Arguments of the core for every dtype; not saved, as they depend on the machine."""
+        return {}
 
     @property
     def n_components(self) -> int:

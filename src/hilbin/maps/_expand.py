@@ -14,6 +14,7 @@ import scipy.sparse as sp
 
 from hilbin._arrays import Array, Matrix
 from hilbin._core import core
+from hilbin._state import stored
 from hilbin.kernels import AdditiveKernel
 from hilbin.parallel import ranges, run
 
@@ -80,6 +81,7 @@ def _sparse(X: Any, fill: Fill, n: int, n_jobs: int | None) -> Any:
     return Z
 
 
+@stored
 class SeriesTerms:
     """The chi-squared series with parameters ``k``."""
 
@@ -93,6 +95,7 @@ class SeriesTerms:
         return lambda x, out, begin, end: core.series(x, k, twice_root, out, begin, end)
 
 
+@stored
 class RankOne:
     """``r(x) sqrt(P(0))``: all there is of a kernel whose profile is constant."""
 

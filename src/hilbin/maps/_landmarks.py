@@ -25,9 +25,8 @@ import scipy.sparse as sp
 from scipy.optimize import brentq
 from sklearn.utils import check_random_state
 
-from hilbin._arrays import Array, Matrix, check_rows
+from hilbin._arrays import Array, Matrix, check_rows, to_dense
 from hilbin.kernels import Kernel
-from hilbin.kernels.base import dense
 
 CANDIDATES, CANDIDATES_PER_LANDMARK = 10_000, 20
 PILOT_PER_LANDMARK = 2
@@ -72,7 +71,7 @@ def require_positive_definite(kernel: Kernel, asker: object) -> None:
 
 def landmark_gram(kernel: Kernel, Z: Matrix, n_jobs: int | None) -> Array:
     """Gram matrix of the landmarks, dense and in float64; an error if it is 0."""
-    K = dense(kernel._gram(Z.astype(np.float64), None, n_jobs))
+    K = to_dense(kernel._gram(Z.astype(np.float64), None, n_jobs))
     if not np.diagonal(K).max() > 0:
         raise ValueError(
             f"k(z, z) of {kernel!r} is 0 for all {len(K)} landmarks: they span nothing"
@@ -83,7 +82,7 @@ def landmark_gram(kernel: Kernel, Z: Matrix, n_jobs: int | None) -> Array:
 def no_landmarks(kernel: Kernel, sample: Matrix, Z: Matrix, n_jobs: int | None) -> Matrix:
     """The rows of ``sample`` that are no landmarks, to measure an error on; all if none is left."""
     norms, Z = kernel._diag(sample), Z.astype(np.float64)
-    gaps = norms[:, None] + kernel._diag(Z) - 2 * dense(kernel._gram(sample, Z, n_jobs))
+    gaps = norms[:, None] + kernel._diag(Z) - 2 * to_dense(kernel._gram(sample, Z, n_jobs))
     others = gaps.min(axis=1) > 1e-9 * norms
     return sample[others] if others.any() else sample
 
@@ -106,7 +105,7 @@ def _given(kernel: Kernel, X: Matrix, landmarks: Any) -> Matrix:
         raise ValueError(f"landmarks has {Z.shape[1]} columns, but X has {X.shape[1]}")
     if sp.issparse(X):
         return sp.csr_array(Z, dtype=X.dtype)
-    return np.array(dense(Z), dtype=X.dtype)
+    return np.array(to_dense(Z), dtype=X.dtype)
 
 
 def _some(X: Matrix, size: int, rng: Any) -> Matrix:
@@ -132,7 +131,7 @@ def _kmeans_plus_plus(kernel: Kernel, X: Matrix, count: int, rng: Any, n_jobs: i
     while len(chosen) < count and nearest.max() > 0:
         c = int(rng.choice(len(nearest), p=nearest / nearest.sum()))
         chosen.append(c)
-        column = dense(kernel._gram(X, X[c : c + 1], n_jobs)).ravel().astype(np.float64)
+        column = to_dense(kernel._gram(X, X[c : c + 1], n_jobs)).ravel().astype(np.float64)
         distance = norms + norms[c] - 2 * column
         distance[distance <= rounding * (norms + norms[c])] = 0
         distance[c] = 0
@@ -152,7 +151,7 @@ def leverage_scores(kernel: Kernel, X: Matrix, count: int, rng: Any, n_jobs: int
     norms = _squared_norms(kernel, X)
     pilot = _some(X[np.flatnonzero(norms)], PILOT_PER_LANDMARK * count, rng)
     values, vectors = spectrum(landmark_gram(kernel, pilot, n_jobs), X.dtype)
-    B = dense(kernel._gram(X, pilot, n_jobs)) @ (vectors / np.sqrt(values))
+    B = to_dense(kernel._gram(X, pilot, n_jobs)) @ (vectors / np.sqrt(values))
     missing = np.maximum(norms - np.square(B).sum(axis=1), 0)
     # In the eigenbasis of B^T B the sum of the scores needs no matrix for another lambda.
     values, vectors = np.linalg.eigh(B.T @ B)

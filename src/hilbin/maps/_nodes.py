@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hilbin._arrays import Array
+from hilbin._state import stored
 from hilbin.kernels import AdditiveKernel
 from hilbin.maps._cells import cubics, make_cells
 from hilbin.maps._density import Density, one_dimensional
@@ -36,6 +37,7 @@ def _apart(nodes: Array, span: float) -> Array:
     return kept if kept.size > 1 else np.array([nodes[-1] / 2, nodes[-1]])
 
 
+@stored
 class TwoNodes:
     """The coordinates of values on two neighboring nodes, as cubics on cells.
 
@@ -50,9 +52,13 @@ class TwoNodes:
 
     def __init__(self, kernel: AdditiveKernel, nodes: Array, low: float, high: float) -> None:
         self.kernel, self.nodes = kernel, nodes
-        self._arguments: dict[str, tuple[Any, ...]] = {}
         low, high = min(low, float(nodes[0])), max(high, float(nodes[-1]))
         self.cells = make_cells(low, high, nonnegative=kernel.nonnegative)
+
+    @cached_property
+    def _arguments(self) -> dict[str, tuple[Any, ...]]:
+        """Arguments of the core for every dtype; not saved, as they depend on the machine."""
+        return {}
 
     @cached_property
     def _parts(self) -> tuple[Array, Array, Array]:

@@ -26,9 +26,8 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from hilbin._arrays import Array, Matrix
+from hilbin._arrays import Array, Matrix, to_dense
 from hilbin.kernels import Kernel
-from hilbin.kernels.base import dense
 from hilbin.maps._base import KernelMap, measured, require_count, sample_rows
 from hilbin.maps._landmarks import (
     choose_landmarks,
@@ -140,7 +139,7 @@ class NystroemMap(ClassNamePrefixFeaturesOutMixin, KernelMap):
             self._warn_fewer(count, rows.shape[0])
         sample = no_landmarks(self.kernel_, sample_rows(rows, rng), self.landmarks_, self.n_jobs)
         F = self._features(sample)
-        self.error_ = measured(dense(self.kernel_.gram(sample)), F @ F.T, per="row")
+        self.error_ = measured(to_dense(self.kernel_.gram(sample)), F @ F.T, per="row")
         return self
 
     def transform(self, X: object) -> Array:
@@ -165,7 +164,7 @@ class NystroemMap(ClassNamePrefixFeaturesOutMixin, KernelMap):
         Z = self.landmarks_
         with blas_threads(self.n_jobs):
             for rows, K in self.kernel_.tiles(X, Z, memory=memory, n_jobs=self.n_jobs):
-                F[rows] = dense(K) @ self.projection_.astype(K.dtype)
+                F[rows] = to_dense(K) @ self.projection_.astype(K.dtype)
         return F
 
     def _warn_fewer(self, count: int, n_rows: int) -> None:

@@ -27,9 +27,9 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from hilbin._arrays import Array, Matrix
+from hilbin._arrays import Array, Matrix, to_dense
+from hilbin._state import stored
 from hilbin.kernels import Kernel
-from hilbin.kernels.base import dense
 from hilbin.maps._base import KernelMap, measured, require_count, sample_rows
 from hilbin.maps._landmarks import (
     choose_landmarks,
@@ -147,7 +147,7 @@ class SparseProjectionMap(ClassNamePrefixFeaturesOutMixin, KernelMap):
         sample = no_landmarks(self.kernel_, sample_rows(rows, rng), self.landmarks_, self.n_jobs)
         Phi = self._coordinates(sample)
         approximation = Phi @ (Phi @ self._K).T
-        self.error_ = measured(dense(self.kernel_.gram(sample)), approximation, per="row")
+        self.error_ = measured(to_dense(self.kernel_.gram(sample)), approximation, per="row")
         return self
 
     def transform(self, X: object) -> Any:
@@ -197,9 +197,9 @@ class SparseProjectionMap(ClassNamePrefixFeaturesOutMixin, KernelMap):
         tiles = self.kernel_.tiles(X, self.landmarks_, memory=memory, n_jobs=self.n_jobs)
         with blas_threads(self.n_jobs):
             for rows, K in tiles:
-                subsets = np.sort(select(self._spans, dense(K), P), axis=1)
+                subsets = np.sort(select(self._spans, to_dense(K), P), axis=1)
                 chosen[rows] = subsets
-                weights[rows] = self._spans.weights(dense(K), subsets)
+                weights[rows] = self._spans.weights(to_dense(K), subsets)
         starts = np.arange(0, chosen.size + 1, P)
         return sp.csr_array((weights.ravel(), chosen.ravel(), starts), shape=(X.shape[0], D))
 
@@ -208,6 +208,7 @@ class SparseProjectionMap(ClassNamePrefixFeaturesOutMixin, KernelMap):
         return self.factor_.shape[1] if self.orthonormal else len(self._K)
 
 
+@stored
 class _Spans:
     """Projections onto the spans of subsets of the landmarks.
 

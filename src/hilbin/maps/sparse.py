@@ -20,6 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from hilbin._arrays import Array, Matrix
 from hilbin._core import core
+from hilbin._state import stored
 from hilbin.kernels import AdditiveKernel
 from hilbin.maps._base import KernelMap, MapError, measured, require_count
 from hilbin.maps._density import Density, density
@@ -224,6 +225,7 @@ def _counts(X: Matrix, has_zeros: bool) -> Array:
     return np.full(X.shape[0], X.shape[1])
 
 
+@stored
 class OrthonormalNodes:
     """``Phi(x)^T F``."""
 

@@ -20,28 +20,28 @@ class Stack:
 
     @property
     def sizes(self) -> Array:
-        """Number of points of every set."""
+        """The number of points of every set."""
         return np.diff(self.ends)
 
     def __len__(self) -> int:
         return len(self.ends) - 1
 
     def without_empty(self) -> "Stack":
-        """The sets that have points."""
+        """Return the sets that have points."""
         return Stack(self.points, np.unique(self.ends))
 
     def part(self, begin: int, end: int) -> "Stack":
-        """Sets ``begin`` to ``end``."""
+        """Return the sets ``begin`` to ``end``."""
         ends = self.ends[begin : end + 1]
         return Stack(self.points[ends[0] : ends[-1]], ends - ends[0])
 
     def averaging(self) -> Any:
-        """The sparse matrix that takes the mean over every set, none of them empty."""
+        """Return the sparse matrix that takes the mean over every set, none of them empty."""
         shares = np.repeat(1 / self.sizes, self.sizes)
         return sp.csr_array((shares, np.arange(len(shares)), self.ends), (len(self), len(shares)))
 
     def parts(self, most: int) -> list[tuple[int, int]]:
-        """Ranges of sets with at most ``most`` points, or with one set."""
+        """Return ranges of sets with at most ``most`` points, or with one set."""
         cuts: list[int] = []
         for i in range(len(self)):
             if not cuts or self.ends[i + 1] - self.ends[cuts[-1]] > most:
@@ -74,7 +74,7 @@ def _points(points: Any, name: str, nonnegative: str | None) -> Array:
 
 
 class SetKernel:
-    """Base of kernels of sets: immutable values that measure the similarity of sets of vectors.
+    """The base class of kernels of sets, immutable values that compare sets of vectors.
 
     A subclass is a frozen dataclass that computes ``_gram(X, Y, n_jobs)`` and ``_diag(X)`` of
     stacked sets, ``Y`` None for the symmetric matrix.
@@ -97,7 +97,7 @@ class SetKernel:
         return stack(sets, name)
 
     def gram(self, sets: Any, others: Any = None, *, n_jobs: int | None = None) -> Array:
-        """Gram matrix ``K_ij = k(sets[i], others[j])``, in float64.
+        """Compute the Gram matrix ``K_ij = k(sets[i], others[j])``, in float64.
 
         Parameters
         ----------
@@ -122,9 +122,9 @@ class SetKernel:
         return self._gram(X, Y, n_jobs)
 
     def diag(self, sets: Any) -> Array:
-        """``k(s, s)`` for every set, in float64."""
+        """Compute ``k(s, s)`` for every set, in float64."""
         return self._diag(self._stack(sets, "sets"))
 
     def __call__(self, sets: Any, others: Any = None) -> Array:
-        """As :meth:`gram`."""
+        """Compute the Gram matrix, as :meth:`gram` does."""
         return self.gram(sets, others)

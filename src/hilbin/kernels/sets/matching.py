@@ -13,8 +13,8 @@ from typing import Any, cast
 import numpy as np
 import scipy.sparse as sp
 
-from hilbin._arrays import Array
-from hilbin.kernels.base import Kernel, dense, warn_not_psd
+from hilbin._arrays import Array, to_dense
+from hilbin.kernels.base import Kernel, warn_not_psd
 from hilbin.kernels.linear import Linear
 from hilbin.kernels.sets.base import SetKernel, Stack, stack
 from hilbin.parallel import ranges
@@ -32,7 +32,7 @@ class PairwiseSetKernel(SetKernel):
         return stack(sets, name, nonnegative=self.kernel._demand())
 
     def _reduce(self, bands: Iterable[tuple[slice, Any]], X: Stack, Y: Stack) -> Array:
-        """Values for all pairs of sets, from bands of rows of the Gram matrix of their points."""
+        """Return the values of all pairs of sets from bands of the Gram matrix of their points."""
         raise NotImplementedError
 
     def _gram(self, X: Stack, Y: Stack | None, n_jobs: int | None) -> Array:
@@ -89,7 +89,7 @@ class SumMatch(PairwiseSetKernel):
     Parameters
     ----------
     kernel : Kernel
-        Of two points.
+        The kernel of two points.
     feature_map : transformer, optional
         A map of ``kernel``, fitted, as of :mod:`hilbin.maps`: the kernel is then the inner product
         of the mean features.
@@ -107,11 +107,11 @@ class SumMatch(PairwiseSetKernel):
 
     @property
     def psd(self) -> bool:  # type: ignore[override]
-        """As the kernel of points."""
+        """Whether the kernel of points is positive definite."""
         return self.kernel.psd
 
     def features(self, sets: Any) -> Any:
-        """The mean features of every set; only for the linear kernel or with a map.
+        """Return the mean features of every set, for the linear kernel or with a map.
 
         Their inner products are this kernel, unless the map has an ``inner_`` of its own.
 
@@ -150,7 +150,7 @@ class SumMatch(PairwiseSetKernel):
             return super()._compare(X, Y, n_jobs)
         left = self._means(X)
         right = left if Y is None else self._means(Y)
-        K = dense(left @ self._with_inner(right).T)
+        K = to_dense(left @ self._with_inner(right).T)
         return (K + K.T) / 2 if Y is None else K
 
     def _own_values(self, X: Stack) -> Array:
@@ -162,15 +162,15 @@ class SumMatch(PairwiseSetKernel):
         return np.asarray(products.sum(axis=1)).ravel()
 
     def _with_inner(self, Z: Any) -> Any:
-        """Features times the inner product of the map's space, if it has one of its own."""
+        """Multiply features by the inner product of the map's space, if it has one of its own."""
         inner = getattr(self.feature_map, "inner_", None)
         if inner is None or getattr(self.feature_map, "orthonormal", False):
             return Z
-        return (inner @ dense(Z).T).T
+        return (inner @ to_dense(Z).T).T
 
     def _reduce(self, bands: Iterable[tuple[slice, Any]], X: Stack, Y: Stack) -> Array:
         average = Y.averaging().T
-        values: Array = X.averaging() @ np.vstack([dense(K @ average) for _, K in bands])
+        values: Array = X.averaging() @ np.vstack([to_dense(K @ average) for _, K in bands])
         return values
 
 
@@ -184,7 +184,7 @@ class MaxMatch(PairwiseSetKernel):
     Parameters
     ----------
     kernel : Kernel
-        Of two points.
+        The kernel of two points.
 
     Examples
     --------
@@ -210,7 +210,7 @@ class MaxMatch(PairwiseSetKernel):
         of_rows = np.empty((len(X.points), len(Y)))
         of_columns = np.full((len(X), len(Y.points)), -np.inf)
         for rows, band in bands:
-            K = dense(band)
+            K = to_dense(band)
             of_rows[rows] = np.maximum.reduceat(K, Y.ends[:-1], axis=1)
             owner = np.searchsorted(X.ends, np.arange(rows.start, rows.stop), side="right") - 1
             sets, starts = np.unique(owner, return_index=True)

@@ -28,6 +28,7 @@ from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
 
 from hilbin._arrays import Array
+from hilbin._parameters import estimator, require_positive, require_whole
 from hilbin.kernels.intersection import Intersection
 from hilbin.kernels.sets.base import SetKernel, Stack, stack
 
@@ -56,7 +57,7 @@ class PyramidMatch(SetKernel):
         ``"size"`` divides each histogram by the number of its points instead, so that sets of
         different sizes compare as distributions; None counts.
     random_state : int, default 0
-        Chooses the places of the grid.
+        Random seed of the places of the grid.
 
     Examples
     --------
@@ -74,16 +75,10 @@ class PyramidMatch(SetKernel):
     random_state: int = 0
 
     def __post_init__(self) -> None:
-        for name, most in (("levels", MOST_LEVELS), ("shifts", None), ("random_state", None)):
-            value, least = getattr(self, name), 0 if name == "random_state" else 1
-            whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
-            if not (whole and value >= least and (most is None or value <= most)):
-                upto = "" if most is None else f" and <= {most}"
-                raise ValueError(
-                    f"{name} of PyramidMatch must be a whole number >= {least}{upto}, got {value!r}"
-                )
-        if not (isinstance(self.side, (int, float, np.number)) and 0 < self.side < np.inf):
-            raise ValueError(f"side of PyramidMatch must be a number > 0, got {self.side!r}")
+        require_whole("levels of PyramidMatch", self.levels, 1, MOST_LEVELS)
+        require_whole("shifts of PyramidMatch", self.shifts, 1)
+        require_whole("random_state of PyramidMatch", self.random_state, 0)
+        require_positive("side of PyramidMatch", self.side)
         if self.normalize not in ("cosine", "size", None):
             raise ValueError(
                 f"normalize of PyramidMatch must be 'cosine', 'size' or None, "
@@ -114,7 +109,7 @@ class PyramidMatch(SetKernel):
         return (X.sizes > 0).astype(np.float64)
 
     def _cells(self, X: Stack) -> "Cells":
-        """In which cell every point is, for every level and place of the grid."""
+        """Return the cell of every point, for every level and place of the grid."""
         rng = np.random.default_rng(self.random_state)
         offsets = rng.uniform(0, 2.0 ** (self.levels - 1), size=(self.shifts, X.points.shape[1]))
         offsets[0] = 0
@@ -134,10 +129,11 @@ class PyramidMatch(SetKernel):
         return Cells(np.concatenate(names), owners, share, len(X))
 
 
+@estimator
 class PyramidMatchMap(TransformerMixin, BaseEstimator):
-    """Sets of points to sparse rows whose histogram intersection is the pyramid match.
+    """Turns sets of points into sparse rows whose histogram intersection is the pyramid match.
 
-    Exactly so, between the sets of ``fit`` and any others: a cell that was not seen in ``fit`` is
+    It is exact between the sets of ``fit`` and any others: a cell that was not seen in ``fit`` is
     left out, and could not match. The rows feed ``IntersectionSVC``, whose cost is linear in the
     number of sets.
 
@@ -165,8 +161,7 @@ class PyramidMatchMap(TransformerMixin, BaseEstimator):
     __metadata_request__fit: ClassVar[dict[str, str]] = {"sets": UNUSED}
     __metadata_request__transform: ClassVar[dict[str, str]] = {"sets": UNUSED}
 
-    def __init__(self, kernel: PyramidMatch | None = None):
-        self.kernel = kernel
+    kernel: PyramidMatch | None = None
 
     def fit(self, sets: Any, y: Any = None) -> "PyramidMatchMap":
         """Learn which cells there are.
@@ -186,7 +181,7 @@ class PyramidMatchMap(TransformerMixin, BaseEstimator):
         return self
 
     def transform(self, sets: Any) -> Any:
-        """Weighted counts of the cells in every set.
+        """Return the weighted counts of the cells in every set.
 
         Parameters
         ----------
@@ -231,7 +226,7 @@ class Cells:
     n_sets: int
 
     def histograms(self, known: Array) -> Any:
-        """Weighted counts of the known cells (ascending names) in every set, as CSR."""
+        """Return the weighted counts of the known cells (ascending names) in every set, as CSR."""
         columns = np.minimum(np.searchsorted(known, self.names), max(0, len(known) - 1))
         found = known[columns] == self.names if len(known) else np.zeros(len(columns), bool)
         places = (self.owners[found], columns[found])
@@ -241,7 +236,7 @@ class Cells:
 
 
 def _hash(coordinates: Array, seed: int) -> Array:
-    """A 64-bit name of every row of whole numbers, by the mixing function of splitmix64.
+    """Give every row of whole numbers a 64-bit name, by the mixing function of splitmix64.
 
     Two of a million cells share a name with a probability of 3e-8.
     """

@@ -1,4 +1,8 @@
-"""Pairwise sums ``out[i, j] = sum_d op(x_id, y_jd)`` by the compiled core, over threads."""
+"""Matrices over all pairs of rows, computed by threads.
+
+:func:`pairwise_sum` computes ``out[i, j] = sum_d op(x_id, y_jd)`` in the compiled core;
+:func:`rowwise` then changes such a matrix in place, a few rows at a time.
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -12,9 +16,10 @@ from hilbin._arrays import Array, Matrix
 from hilbin._core import core
 from hilbin.parallel import ranges, run
 
-ROWS_PER_TASK = 96  # one row block of the core, and a multiple of every panel's rows
+ROWS_PER_TASK = 96  # the rows that the core takes at a time, and a multiple of every panel's rows
 FEWEST_ROWS = 8  # fewer leave a panel half used
 ROWS_PER_PACKING = 8192  # packing fewer takes less time than starting threads
+CACHED_BYTES = 1 << 18  # of the rows that are changed in place at a time
 
 
 @dataclass(frozen=True)
@@ -32,13 +37,13 @@ class Op:
     numbers: Array = field(default_factory=lambda: np.empty(0))
 
     def planes(self, values: Array, dtype: npt.DTypeLike) -> list[Array]:
-        """What the compiled function reads of ``values``."""
+        """Return what the compiled function reads of ``values``."""
         prepared = [values] if self.prepare is None else self.prepare(values)
         return [np.asarray(plane, dtype=dtype) for plane in prepared]
 
 
 def pairwise_sum(op: Op, X: Matrix, Y: Matrix | None, n_jobs: int | None) -> Array:
-    """The matrix of sums; symmetric, at half the work, if ``Y`` is None."""
+    """Return the matrix of sums, symmetric and at half the work if ``Y`` is None."""
     if sp.issparse(X):
         return _sparse_sum(op, X, Y, n_jobs)
     x = _prepared(op, X, n_jobs)
@@ -47,7 +52,7 @@ def pairwise_sum(op: Op, X: Matrix, Y: Matrix | None, n_jobs: int | None) -> Arr
 
 
 def sums_against(op: Op, Y: Matrix, n_jobs: int | None) -> Callable[[Matrix], Array]:
-    """``X -> pairwise_sum(op, X, Y)``; what belongs to ``Y`` is computed once."""
+    """Return ``X -> pairwise_sum(op, X, Y)``, which prepares ``Y`` once."""
     if sp.issparse(Y):
         return lambda X: _sparse_sum(op, X, Y, n_jobs)
     panels = _Panels(op, _prepared(op, Y, n_jobs), n_jobs)
@@ -55,7 +60,7 @@ def sums_against(op: Op, Y: Matrix, n_jobs: int | None) -> Callable[[Matrix], Ar
 
 
 class _Panels:
-    """Dense rows as the core wants them on the right side: in panels of a few rows."""
+    """Dense rows laid out as the core reads the right side: in panels of a few rows."""
 
     def __init__(self, op: Op, y: list[Array], n_jobs: int | None):
         self.op, (self.n_rows, n_features) = op, y[0].shape
@@ -70,7 +75,7 @@ class _Panels:
         run(pack, ranges(self.n_rows, ROWS_PER_PACKING), n_jobs)
 
     def sums(self, x: list[Array], n_jobs: int | None, *, symmetric: bool = False) -> Array:
-        """The matrix for prepared rows on the left; for the rows themselves at half the work."""
+        """Return the sums of prepared rows with these; with themselves at half the work."""
         out = np.empty((len(x[0]), self.n_rows), dtype=self.packed.dtype)
         numbers = self.op.numbers.astype(out.dtype, copy=False)
 
@@ -86,6 +91,7 @@ class _Panels:
 
 
 def _sparse_sum(op: Op, X: Matrix, Y: Matrix | None, n_jobs: int | None) -> Array:
+    """Compute the sums of CSR rows, column by column of the matrix."""
     dtype = X.dtype
     if not op.vanishes:  # sums start from those of an empty row: in float64, against cancellation
         X, Y = X.astype(np.float64), None if Y is None else Y.astype(np.float64)
@@ -110,6 +116,7 @@ def _sparse_sum(op: Op, X: Matrix, Y: Matrix | None, n_jobs: int | None) -> Arra
 
 
 def _prepared(op: Op, X: Array, n_jobs: int | None) -> list[Array]:
+    """Return the planes of dense rows."""
     if op.prepare is None:
         return [X]
     count = len(op.planes(X[:1], X.dtype))
@@ -124,5 +131,19 @@ def _prepared(op: Op, X: Array, n_jobs: int | None) -> list[Array]:
 
 
 def csr_structure(X: Matrix) -> tuple[Array, Array]:
-    """Column indices and row pointers, as the core takes them."""
+    """Return column indices and row pointers as the core takes them."""
     return X.indices.astype(np.int32, copy=False), X.indptr.astype(np.int64, copy=False)
+
+
+def rowwise(K: Array, change: Callable[[Array, slice], object], n_jobs: int | None) -> Array:
+    """Call ``change(K[rows], rows)`` for a few rows at a time, and return ``K``."""
+    height = max(1, CACHED_BYTES // max(1, K.shape[1] * K.itemsize))
+    per_task = max(height, K.shape[0] // 64)
+
+    def task(begin: int, end: int) -> None:
+        for b in range(begin, end, height):
+            rows = slice(b, min(b + height, end))
+            change(K[rows], rows)
+
+    run(task, ranges(K.shape[0], per_task), n_jobs)
+    return K
