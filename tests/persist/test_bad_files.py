@@ -15,13 +15,13 @@ from hilbin.estimators import HistogramBinner
 from hilbin.kernels import Chi2
 from hilbin.persist import (
     ModelFileError,
-    _container,
+    container,
     info,
     load,
     save,
 )
 
-START = _container.START
+START = container.START
 
 
 @pytest.fixture
@@ -173,16 +173,16 @@ def test_a_killed_save_leaves_the_old_file(path):
     code = f"""
 import os
 import numpy as np
-from hilbin.persist import _container, save
+from hilbin.persist import container, save
 
-def pieces(arrays, real=_container._pieces, calls=[]):
+def pieces(arrays, real=container._pieces, calls=[]):
     calls.append(1)
     for i, piece in enumerate(real(arrays)):
         if len(calls) == 2 and i == 4:
             os.kill(os.getpid(), 9)
         yield piece
 
-_container._pieces = pieces
+container._pieces = pieces
 save([np.zeros(100_000), np.ones(100_000), np.ones(3)], {str(path)!r})
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)

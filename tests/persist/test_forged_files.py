@@ -20,13 +20,13 @@ from hilbin.kernels import Chi2
 from hilbin.maps import AdditiveMap
 from hilbin.persist import (
     ModelFileError,
-    _container,
+    container,
     info,
     load,
     save,
 )
 
-START = _container.START
+START = container.START
 
 
 @pytest.fixture
@@ -47,14 +47,14 @@ def unpacked(path):
     return json.loads(content[START : START + length]), content[START + length :]
 
 
-def pack(path, header, data=b"", *, version=_container.VERSION, arrays_digest=True):
+def pack(path, header, data=b"", *, version=container.VERSION, arrays_digest=True):
     """A file whose checksums are right, whatever it says."""
     if arrays_digest:
         header = {**header, "data": [len(data), hashlib.sha256(data).hexdigest()]}
     text = json.dumps(header).encode()
     text += b" " * (-len(text) % 64)
     total = START + len(text) + len(data)
-    preamble = _container.PREAMBLE.pack(_container.MAGIC, version, 0, len(text), total)
+    preamble = container.PREAMBLE.pack(container.MAGIC, version, 0, len(text), total)
     path.write_bytes(preamble + hashlib.sha256(preamble + text).digest() + text + data)
 
 
@@ -215,8 +215,8 @@ def test_headers_that_are_no_header(path):
         info(path)
     for text in (b"[]", b"{", b'{"a": NaN}', b"[" * 100_000, b"\xff"):
         text += b" " * (-len(text) % 64)
-        given = (_container.MAGIC, _container.VERSION, 0, len(text), START + len(text))
-        preamble = _container.PREAMBLE.pack(*given)
+        given = (container.MAGIC, container.VERSION, 0, len(text), START + len(text))
+        preamble = container.PREAMBLE.pack(*given)
         path.write_bytes(preamble + hashlib.sha256(preamble + text).digest() + text)
         refused(path, "malformed")
 
@@ -309,6 +309,17 @@ def test_forged_tables_are_refused(path, n_bins):
     fitted.n_features_in_ = 4
     save(fitted, path)
     refused(path, "malformed")
+
+
+def test_a_file_cannot_replace_the_check(path):
+    """An attribute of the object would be found before the method of its class."""
+    fitted = HistogramBinner(4).fit(np.arange(12.0).reshape(4, 3))
+    fitted._check_state = Chi2()  # kernels can be called
+    save(fitted, path)
+    load(path)
+    fitted.last_ = np.array([4, 4, 70_000])
+    save(fitted, path)
+    refused(path, "malformed: last_ is out of range")
 
 
 @pytest.mark.parametrize("kernel", ["rbf", "precomputed", Chi2()], ids=str)

@@ -305,15 +305,15 @@ def test_the_same_model_gives_the_same_bytes(rows, tmp_path):
         (NystroemMap(Laplace(), 5), r"model\.kernel_ is a Laplace"),
         (
             MapRidgeClassifier(SparseProjectionMap(Chi2(), 5, orthonormal=True)),
-            r"model\.map is a SparseProjectionMap",
+            r"model\.feature_map is a SparseProjectionMap",
         ),
         (
             MapRidge(blocks=[("a", [0, 1], NystroemMap(Laplace(), 5))]),
-            r"model\.blocks\['a'\]\.kernel_ is a Laplace",
+            r"model\.transformers_\['a'\]\.kernel_ is a Laplace",
         ),
         (
             StreamPCA(2, feature_map=FunctionTransformer(np.sqrt)),
-            r"model\.map is a FunctionTransformer",
+            r"model\.feature_map is a FunctionTransformer",
         ),
         (NystroemMap(Exponential(GCS(1.0)), 5), r"model\.kernel_\.kernel is a GCS"),
         (
@@ -341,10 +341,10 @@ def test_several_labels_per_row_are_refused(rows, tmp_path):
 
 
 def test_models_too_large_for_onnx_are_refused(rows, tmp_path, monkeypatch):
-    from hilbin.persist.onnx import _graph
+    from hilbin.persist.onnx import graph
 
     model = IntersectionSVC().fit(rows[0], LABELS["three"])
-    monkeypatch.setattr(_graph, "MOST_BYTES", 1000)
+    monkeypatch.setattr(graph, "MOST_BYTES", 1000)
     with pytest.raises(UnsupportedModelError, match="2 GiB"):
         to_onnx(model, tmp_path / "model.onnx")
     assert not (tmp_path / "model.onnx").exists()

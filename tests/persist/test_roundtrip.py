@@ -61,7 +61,7 @@ from hilbin.maps import (
 )
 from hilbin.persist import info, load, save
 
-ROOMS = ("hilbin.estimators", "hilbin.maps")
+PACKAGES = ("hilbin.estimators", "hilbin.maps")
 VARIANTS = [
     HistogramBinner(n_bins=None),
     HistogramBinner(strategy="quantile"),
@@ -90,8 +90,8 @@ VARIANTS = [
 
 def public_estimators():
     """One of every public class that can be fitted, its kernel given where it needs one."""
-    for room in ROOMS:
-        module = importlib.import_module(room)
+    for package in PACKAGES:
+        module = importlib.import_module(package)
         for name in module.__all__:
             cls = getattr(module, name)
             if isinstance(cls, type) and issubclass(cls, BaseEstimator) and cls is not KernelMap:
@@ -173,7 +173,7 @@ def test_kernels(kernel, histograms, tmp_path):
 
 
 def test_public_values(tmp_path):
-    """Dataclasses of the rooms that are no kernels, such as the error of a map."""
+    """Dataclasses of the packages that are no kernels, such as the error of a map."""
     error = AdditiveMap(Chi2()).fit([[0.5, 1.0]]).error_
     assert is_dataclass(error)
     assert again(error, tmp_path / "error.hilbin") == error

@@ -14,7 +14,7 @@ from hilbin.kernels import Chi2
 from hilbin.persist import (
     ModelFileError,
     UnsupportedModelError,
-    _encode,
+    codec,
     load,
     save,
 )
@@ -116,7 +116,7 @@ def test_nesting_has_an_end(path):
     try:
         sys.setrecursionlimit(10**6)
         few = ()
-        for _ in range(_encode.MOST_DEPTH - 2):
+        for _ in range(codec.MOST_DEPTH - 2):
             few = (few,)
         save(few, path)
         assert load(path) == few

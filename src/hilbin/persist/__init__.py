@@ -1,7 +1,7 @@
-"""Models in files: saved and loaded without running code, and exported to ONNX."""
+"""Save and load models as files that hold no code, and export them to ONNX."""
 
-from hilbin.persist._api import ModelInfo, info, load, save
-from hilbin.persist._errors import ModelFileError, UnsupportedModelError
+from hilbin.persist.api import ModelInfo, info, load, save
+from hilbin.persist.errors import ModelFileError, UnsupportedModelError
 from hilbin.persist.onnx import to_onnx
 
 __all__ = [

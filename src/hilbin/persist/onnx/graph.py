@@ -8,14 +8,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from onnx import TensorProto, checker, helper, numpy_helper
 
-from hilbin.persist._errors import UnsupportedModelError
+from hilbin.persist.errors import UnsupportedModelError
 
 OPSET, IR_VERSION = 18, 9
 MOST_BYTES = 2**31 - 2**20  # protocol buffers end at 2 GiB
 
 
 class Output(NamedTuple):
-    """A result that is an output of the graph, with its NumPy dtype and number of axes."""
+    """Name a result that is an output of the graph, with its NumPy dtype and number of axes."""
 
     result: str
     dtype: Any
@@ -23,7 +23,7 @@ class Output(NamedTuple):
 
 
 class Graph:
-    """Nodes and constants; operands are names of results, or numbers and arrays."""
+    """Collect nodes and constants; operands are names of results, or numbers and arrays."""
 
     def __init__(self) -> None:
         self._nodes: list[Any] = []
@@ -31,34 +31,35 @@ class Graph:
         self._bytes = 0
 
     def op(self, kind: str, *operands: Any, **attributes: Any) -> str:
-        """The result of an operation."""
+        """Add an operation and return the name of its result."""
         inputs = [o if isinstance(o, str) else self._constant(o) for o in operands]
         name = f"r{len(self._nodes)}"
         self._nodes.append(helper.make_node(kind, inputs, [name], **attributes))
         return name
 
     def cast(self, x: str, dtype: Any) -> str:
-        """``x`` as int64 or float64."""
+        """Convert ``x`` to int64 or float64."""
         to = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
         return self.op("Cast", x, to=to)
 
     def product(self, x: str, matrix: Any, *shift: Any) -> str:
-        """``x @ matrix + shift`` of rows.
+        """Return ``x @ matrix + shift`` of rows.
 
-        By Gemm: onnxruntime joins MatMul and a factor before it, and rounds the factor to float32.
+        This is a Gemm: onnxruntime joins MatMul and a factor before it, and rounds the factor to
+        float32.
         """
         return self.op("Gemm", x, matrix, *shift)
 
     def sum(self, x: str, axis: int, *, keepdims: bool = False) -> str:
-        """The sum along an axis."""
+        """Sum along an axis."""
         return self.op("ReduceSum", x, np.array([axis]), keepdims=int(keepdims))
 
     def unsqueeze(self, x: str, axis: int) -> str:
-        """``x`` with an axis of length 1."""
+        """Add an axis of length 1."""
         return self.op("Unsqueeze", x, np.array([axis]))
 
     def flatten(self, x: str, width: int) -> str:
-        """Rows of ``width`` values."""
+        """Reshape to rows of ``width`` values."""
         return self.op("Reshape", x, np.array([-1, width]))
 
     def _constant(self, value: Any) -> str:
@@ -75,7 +76,7 @@ class Graph:
         return name
 
     def model(self, n_features: int, outputs: "dict[str, Output]", **said: Any) -> bytes:
-        """The model from the input ``X`` to outputs by name."""
+        """Return the bytes of the model from the input ``X`` to outputs by name."""
         renamed = [helper.make_node("Identity", [o.result], [n]) for n, o in outputs.items()]
         graph = helper.make_graph(
             self._nodes + renamed,

@@ -1,4 +1,4 @@
-"""Saving and loading: what a user calls."""
+"""Save and load models, and read what a file says about itself."""
 
 import json
 import os
@@ -10,11 +10,10 @@ from typing import Any
 
 from sklearn.exceptions import InconsistentVersionWarning
 
-from hilbin.persist import _container
-from hilbin.persist._decode import Decoder, UnknownNameError
-from hilbin.persist._encode import Encoder
-from hilbin.persist._errors import ModelFileError, UnsupportedModelError
-from hilbin.persist._registry import Registry
+from hilbin.persist import container
+from hilbin.persist.codec import Decoder, Encoder, UnknownNameError
+from hilbin.persist.errors import ModelFileError, UnsupportedModelError
+from hilbin.persist.registry import Registry
 
 PACKAGES = ("hilbin", "numpy", "scikit-learn")
 MALFORMED = (ValueError, TypeError, KeyError, IndexError, AttributeError, OverflowError)
@@ -31,9 +30,9 @@ class ModelInfo:
     class_name : str
         What the file holds, such as ``"hilbin.maps.AdditiveMap"``.
     versions : dict of str
-        Of hilbin, NumPy and scikit-learn when it was saved.
+        Versions of hilbin, NumPy and scikit-learn when it was saved.
     metadata : dict
-        As given to :func:`save`.
+        The metadata given to :func:`save`.
     n_bytes : int
         Size of the file.
 
@@ -60,7 +59,7 @@ def save(
 ) -> None:
     """Write a model to one file, whole or not at all.
 
-    The same model gives the same bytes. Caches and callbacks are left out.
+    The same model gives the same bytes. Caches and callbacks are not saved.
 
     Parameters
     ----------
@@ -69,12 +68,12 @@ def save(
         ``Pipeline`` or ``FeatureUnion`` of these and of scikit-learn's scalers, decompositions,
         linear models and SVMs; or a list, tuple or dict of such.
     path : path-like
-        Where to, conventionally ``*.hilbin``. A file that is there is replaced.
+        Path of the file, conventionally ``*.hilbin``. An existing file is replaced.
     metadata : dict, optional
-        Anything that JSON can hold, for :func:`info`.
+        Notes that :func:`info` returns: anything that JSON can hold.
     classes : iterable of class, optional
         Classes of your own that the model contains. Their objects are saved by their attributes;
-        :func:`load` needs the same classes, and tells them by their names.
+        :func:`load` needs the same classes, and tells them apart by their names.
 
     Raises
     ------
@@ -109,26 +108,26 @@ def save(
         "nodes": encoder.nodes,
         "model": root,
     }
-    _container.write(path, header, encoder.arrays)
+    container.write(path, header, encoder.arrays)
 
 
 def load(path: str | os.PathLike[str], *, classes: Iterable[type] = ()) -> Any:
     """Read a model that :func:`save` wrote.
 
-    Nothing in the file is run: objects of known classes are made and get their attributes. What is
-    not as :func:`save` writes it, to the last bit, is refused.
+    Nothing in the file is run: objects of known classes are made, get their attributes, and check
+    them. What is not as :func:`save` writes it, to the last bit, is refused.
 
     Parameters
     ----------
     path : path-like
-        Of the file.
+        Path of the file.
     classes : iterable of class, optional
         The classes of your own that were given to :func:`save`.
 
     Returns
     -------
     model : object
-        As it was saved: it predicts the same, and can be cloned and fitted.
+        The model as it was saved: it predicts the same, and can be cloned and fitted.
 
     Raises
     ------
@@ -149,18 +148,18 @@ def load(path: str | os.PathLike[str], *, classes: Iterable[type] = ()) -> Any:
     """
     registry = Registry(classes)
     with open(path, "rb") as file:
-        header = _container.read_header(file)
+        header = container.read_header(file)
         try:
-            arrays = _container.read_arrays(file, header)
+            arrays = container.read_arrays(file, header)
             decoder = Decoder(registry, arrays)
             model = decoder.decode(header["nodes"], header["model"])
             saved_with = header["versions"]["scikit-learn"]
         except (ModelFileError, MemoryError):
             raise
         except UnknownNameError as error:
-            _container.refuse(file, f"is refused: {error}")
+            container.refuse(file, f"is refused: {error}")
         except MALFORMED as error:
-            _container.refuse(file, f"is malformed: {error}")
+            container.refuse(file, f"is malformed: {error}")
     _warn_of_version(decoder.names, saved_with)
     return model
 
@@ -171,7 +170,7 @@ def info(path: str | os.PathLike[str]) -> ModelInfo:
     Parameters
     ----------
     path : path-like
-        Of the file.
+        Path of the file.
 
     Returns
     -------
@@ -190,13 +189,13 @@ def info(path: str | os.PathLike[str]) -> ModelInfo:
     ('hilbin.kernels.Chi2', {'seed': 7})
     """
     with open(path, "rb") as file:
-        header = _container.read_header(file)
+        header = container.read_header(file)
         size = os.fstat(file.fileno()).st_size
         try:
             said = header["class"], header["versions"], header["metadata"]
         except KeyError as error:
-            _container.refuse(file, f"is malformed: it does not say its {error}")
-    return ModelInfo(_container.VERSION, *said, size)
+            container.refuse(file, f"is malformed: it does not say its {error}")
+    return ModelInfo(container.VERSION, *said, size)
 
 
 def _checked_metadata(metadata: Any) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The file: a preamble, a JSON header and the bytes of arrays, each part vouched for.
+"""The bytes of a model file: a preamble, a JSON header and arrays, each with a checksum.
 
 ======  =====  =======================================================================
 Offset  Bytes  Content
@@ -28,12 +28,10 @@ from collections.abc import Iterator, Sequence
 from typing import IO, Any, NoReturn
 
 import numpy as np
-import numpy.typing as npt
 
+from hilbin._arrays import Array
 from hilbin.files import written_whole
-from hilbin.persist._errors import ModelFileError
-
-Array = npt.NDArray[Any]
+from hilbin.persist.errors import ModelFileError
 
 MAGIC = b"\x89HILBIN\n"
 VERSION = 1
@@ -47,12 +45,12 @@ LAST_CHARACTER = 0x10FFFF
 
 
 def is_storable(dtype: str) -> bool:
-    """Whether arrays of this dtype, as NumPy writes it, can be in a file."""
+    """Say whether arrays of this dtype, as NumPy writes it, can be in a file."""
     return dtype in NUMBERS or TEXT.fullmatch(dtype) is not None
 
 
 def describe(array: Array) -> list[Any]:
-    """What the header says about a contiguous array."""
+    """Return what the header says about a contiguous array."""
     return [array.dtype.str, list(array.shape), "C" if array.flags.c_contiguous else "F"]
 
 
@@ -81,7 +79,7 @@ def _pieces(arrays: Sequence[Array]) -> Iterator[Any]:
 
 
 def _raw(array: Array) -> Any:
-    """The bytes of a contiguous array, in the order of its storage, as a view."""
+    """Return the bytes of a contiguous array, in the order of its storage, as a view."""
     if array.nbytes == 0:
         return memoryview(bytearray())
     flat = (array if array.flags.c_contiguous else array.T).reshape(-1)
@@ -89,7 +87,7 @@ def _raw(array: Array) -> Any:
 
 
 def read_header(file: IO[bytes]) -> dict[str, Any]:
-    """The header, once the preamble and its own digest are found in order."""
+    """Return the header after checking the preamble and the header's checksum."""
     size = os.fstat(file.fileno()).st_size
     start = file.read(START)
     _require_magic(file, start, size)
@@ -115,7 +113,7 @@ def read_header(file: IO[bytes]) -> dict[str, Any]:
 
 
 def read_arrays(file: IO[bytes], header: dict[str, Any]) -> list[Array]:
-    """The arrays after the header, once their digest is found in order.
+    """Return the arrays after checking their checksum.
 
     Their sizes are compared with that of the file before any memory is taken.
     """
@@ -175,7 +173,7 @@ def _no_constant(name: str) -> NoReturn:
 
 
 def _checked_bytes(dtype: Any, shape: Any, order: Any) -> int:
-    """Bytes of an array that the header describes."""
+    """Return the number of bytes of an array that the header describes."""
     sizes = isinstance(shape, list) and all(type(n) is int and 0 <= n < 2**63 for n in shape)
     if not (isinstance(dtype, str) and is_storable(dtype) and sizes and order in ("C", "F")):
         raise ValueError(f"{[dtype, shape, order]} is no array")
@@ -183,7 +181,7 @@ def _checked_bytes(dtype: Any, shape: Any, order: Any) -> int:
 
 
 def _require_values(array: Array) -> None:
-    """Bytes that are no value of their dtype are undefined behavior, not numbers."""
+    """Refuse bytes that are no value of their dtype: reading them is undefined behavior."""
     raw = np.frombuffer(_raw(array), np.uint8)
     if array.dtype.kind == "b" and raw.max(initial=0) > 1:
         raise ValueError("a truth value is neither 0 nor 1")

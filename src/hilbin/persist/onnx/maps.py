@@ -1,4 +1,7 @@
-"""Feature maps and kernels as graphs, by the formulas of their modules."""
+"""Feature maps and kernels as graphs, by the formulas of their modules.
+
+The features are dense: a ``SparseMap`` has a column for every node.
+"""
 
 import math
 from collections.abc import Callable
@@ -6,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from hilbin._arrays import Array, to_dense
 from hilbin.kernels import (
     Chi2,
     Exponential,
@@ -16,20 +20,19 @@ from hilbin.kernels import (
     Linear,
     Polynomial,
 )
-from hilbin.kernels.base import dense
 from hilbin.maps import NystroemMap
 from hilbin.maps._cells import PER_OCTAVE, Cells, Cubics
 from hilbin.maps._expand import RankOne, SeriesTerms
 from hilbin.maps._frequencies import structured_projection
-from hilbin.persist._container import Array
-from hilbin.persist._errors import UnsupportedModelError
-from hilbin.persist.onnx._graph import Graph
+from hilbin.maps._nodes import TwoNodes
+from hilbin.persist.errors import UnsupportedModelError
+from hilbin.persist.onnx.graph import Graph
 
 TINY = np.finfo(np.float64).tiny
 
 
 def additive(graph: Graph, step: Any, x: str, where: str) -> str:
-    """The features of an ``AdditiveMap``."""
+    """Return the features of an ``AdditiveMap``."""
     expansion = step._expansion
     width = step.n_features_in_ * expansion.n_components
     if isinstance(expansion, SeriesTerms):
@@ -55,14 +58,14 @@ def _series(graph: Graph, k: Array, x: str) -> str:
 
 def _cubics(graph: Graph, expansion: Cubics, x: str) -> str:
     cells = expansion.cells
-    cell = cell_of(graph, cells, x)
+    cell = _cell_of(graph, cells, x)
     start, width = (graph.op("Gather", part, cell) for part in (cells.start, cells.width))
     t = graph.op("Clip", graph.op("Div", graph.op("Sub", x, start), width), 0.0, 1.0)
-    return polynomials(graph, expansion.coefficients, cell, t)
+    return _polynomials(graph, expansion.coefficients, cell, t)
 
 
-def polynomials(graph: Graph, coefficients: Array, cell: str, t: str) -> str:
-    """Cubics in ``t`` with coefficients cells x powers x functions, along a third axis."""
+def _polynomials(graph: Graph, coefficients: Array, cell: str, t: str) -> str:
+    """Return cubics in ``t``, along a third axis; coefficients are cells x powers x functions."""
     powers, t = coefficients.transpose(1, 0, 2), graph.unsqueeze(t, 2)
     value = graph.op("Gather", powers[3], cell)
     for power in (2, 1, 0):
@@ -71,8 +74,8 @@ def polynomials(graph: Graph, coefficients: Array, cell: str, t: str) -> str:
     return value
 
 
-def cell_of(graph: Graph, cells: Cells, x: str) -> str:
-    """The cell of every value; a rounded logarithm leads to the same cell."""
+def _cell_of(graph: Graph, cells: Cells, x: str) -> str:
+    """Return the cell of every value; a rounded logarithm leads to the same cell."""
     last = float(cells.start.size - 1)
     if not cells.by_bits:
         steps = graph.op("Div", graph.op("Sub", x, float(cells.start[0])), float(cells.width[0]))
@@ -88,10 +91,47 @@ def cell_of(graph: Graph, cells: Cells, x: str) -> str:
     return graph.cast(graph.op("Clip", cell, 0.0, last), np.int64)
 
 
+def sparse(graph: Graph, step: Any, x: str, where: str) -> str:
+    """Return the features of a ``SparseMap``."""
+    two: TwoNodes = step._two
+    count = two.nodes.size
+    lower, pair = _coordinates(graph, two, x)
+    lower = graph.unsqueeze(lower, 2)
+    features = []
+    for neighbor in (0, 1):
+        at = graph.op("Equal", lower, np.arange(count) - neighbor)
+        one = graph.op("Gather", pair, np.array([neighbor]), axis=2)
+        features.append(graph.op("Where", at, one, 0.0))
+    columns = graph.op("Add", *features)
+    if step.orthonormal:
+        factor = step._expansion.factor
+        columns, count = graph.op("MatMul", columns, factor), factor.shape[1]
+    return graph.flatten(columns, step.n_features_in_ * count)
+
+
+def _coordinates(graph: Graph, two: TwoNodes, x: str) -> tuple[str, str]:
+    """Return the lower node of every value, and its two coordinates along a third axis."""
+    _, _, node, pairs, part_starts, per_width, _ = two.arguments(np.float64)
+    n_cells = two.cells.start.size
+    piece = _cell_of(graph, two.cells, x)
+    if per_width.size:  # cells that nodes divide have parts
+        reached = graph.op("GreaterOrEqual", graph.unsqueeze(x, 2), part_starts[:-1])
+        part = graph.sum(graph.cast(reached, np.int64), 2)
+        part = graph.op("Add", graph.op("Max", part, 1), n_cells - 1)
+        divided = graph.op("Less", graph.op("Gather", node[:n_cells], piece), 0)
+        piece = graph.op("Where", divided, part, piece)
+    start = np.append(two.cells.start, part_starts[:-1])
+    width = np.append(two.cells.width, 1 / per_width)
+    t = graph.op("Sub", x, graph.op("Gather", start, piece))
+    t = graph.op("Clip", graph.op("Div", t, graph.op("Gather", width, piece)), 0.0, 1.0)
+    value = _polynomials(graph, pairs.reshape(-1, 4, 2), piece, t)
+    return graph.op("Gather", np.maximum(node, 0), piece), value
+
+
 def fourier(
     graph: Graph, step: Any, x: str, where: str, transformed: Callable[[Graph, Any, str, str], str]
 ) -> str:
-    """The features of a ``FourierMap``; ``transformed`` exports the map inside."""
+    """Return the features of a ``FourierMap``; ``transformed`` exports the map inside."""
     mapped, stretch = x, None
     if step.feature_map_ is not None:
         mapped = transformed(graph, step.feature_map_, x, f"{where}.feature_map_")
@@ -131,14 +171,14 @@ def _frequencies(step: Any) -> Array:
 
 
 def nystroem(graph: Graph, step: NystroemMap, x: str, where: str) -> str:
-    """The features of a ``NystroemMap``."""
-    Z = np.asarray(dense(step.landmarks_), np.float64)
+    """Return the features of a ``NystroemMap``."""
+    Z = np.asarray(to_dense(step.landmarks_), np.float64)
     values = _gram(graph, step.kernel_, x, Z, f"{where}.kernel_")
     return graph.product(values, step.projection_)
 
 
 def _gram(graph: Graph, kernel: Any, x: str, Z: Array, where: str) -> str:
-    """``k(x, z)`` for every row and landmark."""
+    """Return ``k(x, z)`` for every row and landmark."""
     kind = type(kernel)
     if kind is Linear:
         return graph.product(x, Z.T)
@@ -167,7 +207,7 @@ def _gram(graph: Graph, kernel: Any, x: str, Z: Array, where: str) -> str:
 
 
 def _diagonal(graph: Graph, kernel: Any, x: str, where: str) -> str:
-    """``k(x, x)`` as a column."""
+    """Return ``k(x, x)`` as a column."""
     if type(kernel) is Linear:
         return graph.sum(graph.op("Mul", x, x), 1, keepdims=True)
     powers = _power(graph, x, _degree(kernel, where))

@@ -1,4 +1,7 @@
-"""Which step of a model is exported how; scikit-learn's own steps."""
+"""The steps of a model as graphs: those of scikit-learn, and hilbin's models and binner.
+
+``CLASSIFIERS``, ``REGRESSORS`` and ``TRANSFORMERS`` say which function exports which class.
+"""
 
 from collections.abc import Callable
 from typing import Any
@@ -27,6 +30,7 @@ from sklearn.preprocessing import (
 )
 from sklearn.svm import LinearSVC, LinearSVR
 
+from hilbin._arrays import Array
 from hilbin.estimators import (
     HistogramBinner,
     IntersectionSVC,
@@ -35,17 +39,20 @@ from hilbin.estimators import (
     MapRidgeClassifier,
     StreamPCA,
 )
+from hilbin.estimators._shapes import ShapeTables
+from hilbin.estimators.binner import STRETCH
 from hilbin.maps import AdditiveMap, FourierMap, NystroemMap, SparseMap
-from hilbin.persist._errors import UnsupportedModelError
-from hilbin.persist.onnx import _maps, _nodes, _tables
-from hilbin.persist.onnx._graph import Graph, Output
+from hilbin.persist.errors import UnsupportedModelError
+from hilbin.persist.onnx import maps
+from hilbin.persist.onnx.graph import Graph, Output
 
 Outputs = dict[str, Output]
-Step = Callable[[Graph, Any, str, str], str]  # of a graph, a fitted step, its input, its place
+Step = Callable[[Graph, Any, str, str], str]  # takes a graph, a fitted step, its input, its place
+LARGEST = np.finfo(np.float64).max
 
 
 def outputs_of(graph: Graph, model: Any, x: str, where: str) -> Outputs:
-    """The outputs of the last step of a model, by name."""
+    """Return the outputs of the last step of a model, by name."""
     if type(model) is Pipeline:
         *steps, (name, last) = model.steps
         for place, step in steps:
@@ -60,14 +67,14 @@ def outputs_of(graph: Graph, model: Any, x: str, where: str) -> Outputs:
 
 
 def n_features_of(model: Any) -> int:
-    """The width of the rows that a model takes; its first step may be ``"passthrough"``."""
+    """Return the number of features a model takes; its first step may be ``"passthrough"``."""
     if type(model) is Pipeline:
         return n_features_of(next(step for _, step in model.steps if not isinstance(step, str)))
     return int(model.n_features_in_)
 
 
 def transformed(graph: Graph, step: Any, x: str, where: str) -> str:
-    """The result of a transformer."""
+    """Return the result of a transformer."""
     if step is None or (isinstance(step, str) and step == "passthrough"):
         return x
     if type(step) is FunctionTransformer and step.func is None:
@@ -112,10 +119,10 @@ def _of_features(graph: Graph, model: Any, x: str, where: str) -> str:
 
 
 def _features(graph: Graph, model: Any, x: str, where: str) -> str:
-    """The features of all descriptors of a model that learns from sums, side by side."""
+    """Return the features of all column groups of a model that learns from sums."""
     parts = []
     for name, columns, feature_map in model.transformers_:
-        place = f"{where}.map" if columns is None else f"{where}.blocks[{name!r}]"
+        place = f"{where}.feature_map" if columns is None else f"{where}.transformers_[{name!r}]"
         own = x if columns is None else graph.op("Gather", x, columns, axis=1)
         parts.append(transformed(graph, feature_map, own, place))
     return parts[0] if len(parts) == 1 else graph.op("Concat", *parts, axis=1)
@@ -182,21 +189,91 @@ def _svd(graph: Graph, step: Any, x: str, where: str) -> str:
     return graph.product(x, step.components_.T)
 
 
-def _codes(graph: Graph, step: Any, x: str, where: str) -> str:
-    return _tables.codes(graph, step, x)
+def _binned(graph: Graph, binner: HistogramBinner, x: str, where: str) -> str:
+    """Return the bins of rows, or their measured values, as float64."""
+    if binner.n_bins is None:
+        above = graph.op("Max", graph.op("Sub", x, binner._origin), 0.0)
+        return graph.op("Mul", above, np.minimum(binner._scale, LARGEST))
+    if binner.strategy == "quantile" and not binner.integers_:
+        edges = _padded(binner._edges, binner._offsets)
+        reached = graph.op("GreaterOrEqual", graph.unsqueeze(x, 2), edges)
+        return graph.sum(graph.cast(reached, np.float64), 2)
+    scale = np.minimum(binner._scale * STRETCH, LARGEST)
+    code = graph.op("Max", graph.op("Mul", graph.op("Sub", x, binner.low_), scale), 0.0)
+    if binner.strategy == "sqrt" and not binner.integers_:
+        code = graph.op("Sqrt", code)
+    return graph.op("Floor", graph.op("Min", code, binner.last_.astype(np.float64)))
 
 
-def _table_scores(graph: Graph, model: Any, x: str, where: str) -> str:
-    return _tables.scores(graph, model, x)
+def _additive_scores(graph: Graph, model: Any, x: str, where: str) -> str:
+    r"""Return the scores of an intersection SVM, one column for each.
+
+    Binned values are looked up. Of exact ones, a shape function is made of lines between levels
+    :math:`v_1 < \dots < v_m` and constant after the last:
+    :math:`f(x) = \sum_i w_i \min(x, v_i)` with :math:`w_i` the slope before a level minus the
+    slope after it.
+    """
+    tables: ShapeTables = model._tables
+    coded = _binned(graph, tables.binner, x, where)
+    if tables.binner.n_bins is None:
+        sums = _interpolated(graph, tables, coded)
+    else:
+        starts, table = _stepped(tables)
+        place = graph.op("Add", graph.cast(coded, np.int64), starts)
+        sums = graph.sum(graph.op("Gather", table, place), 1)
+    return graph.op("Add", sums, model.intercept_)
 
 
-def _table_values(graph: Graph, model: Any, x: str, where: str) -> str:
-    return graph.op("Squeeze", _tables.scores(graph, model, x), np.array([1]))
+def _additive_values(graph: Graph, model: Any, x: str, where: str) -> str:
+    return graph.op("Squeeze", _additive_scores(graph, model, x, where), np.array([1]))
+
+
+def _padded(edges: Array, offsets: Array) -> Array:
+    """Return edges as features x most edges, filled up with infinity."""
+    counts = np.diff(offsets)
+    table = np.full((counts.size, max(1, int(counts.max(initial=0)))), np.inf)
+    table[np.arange(table.shape[1]) < counts[:, None]] = edges
+    return table
+
+
+def _stepped(tables: ShapeTables) -> tuple[Array, Array]:
+    """Return where the scores of each feature begin, and the scores of every bin."""
+    values = tables.table[:, : tables.n_outputs]
+    if tables.levels is None:
+        return tables.offsets[:-1], values
+    binner = tables.binner
+    parts = []
+    for feature, last in enumerate(binner.last_):
+        own = slice(*tables.offsets[feature : feature + 2])
+        at = np.arange(int(last) + 1) * binner.step_
+        columns = [np.interp(at, tables.levels[own], column) for column in values[own].T]
+        parts.append(np.column_stack(columns))
+    starts = np.concatenate(([0], np.cumsum(binner.last_ + 1)[:-1]))
+    return starts, np.concatenate(parts)
+
+
+def _interpolated(graph: Graph, tables: ShapeTables, measured: str) -> str:
+    """Return the sums of shape functions that are lines between levels."""
+    assert tables.levels is not None
+    first = np.zeros(tables.levels.size, bool)
+    first[tables.offsets[:-1]] = True  # level 0, where every function is 0
+    values = tables.table[:, : tables.n_outputs]
+    run, rise = np.diff(tables.levels, prepend=0.0), np.diff(values, axis=0, prepend=0.0)
+    slope = np.divide(rise, run[:, None], out=np.zeros_like(rise), where=~first[:, None])
+    last = np.append(first[1:], True)
+    after = np.where(last[:, None], 0, np.roll(slope, -1, axis=0))
+    feature = np.repeat(np.arange(tables.offsets.size - 1), np.diff(tables.offsets))
+    kept = ~first
+    if not kept.any():
+        kept = first  # nothing but zeros: one of them keeps the graph a graph
+    columns = graph.op("Gather", measured, feature[kept], axis=1)
+    below = graph.op("Min", columns, tables.levels[kept])
+    return graph.product(below, (slope - after)[kept])
 
 
 CLASSIFIERS: dict[type, Step] = {
     MapRidgeClassifier: _of_features,
-    IntersectionSVC: _table_scores,
+    IntersectionSVC: _additive_scores,
     LinearSVC: _affine,
     LogisticRegression: _affine,
     LogisticRegressionCV: _affine,
@@ -206,7 +283,7 @@ CLASSIFIERS: dict[type, Step] = {
 }
 REGRESSORS: dict[type, Step] = {
     MapRidge: _of_features,
-    IntersectionSVR: _table_values,
+    IntersectionSVR: _additive_values,
     LinearRegression: _affine,
     LinearSVR: _affine,
     Ridge: _affine,
@@ -214,18 +291,18 @@ REGRESSORS: dict[type, Step] = {
     SGDRegressor: _affine,
 }
 TRANSFORMERS: dict[type, Step] = {
-    AdditiveMap: _maps.additive,
+    AdditiveMap: maps.additive,
     FeatureUnion: _union,
-    FourierMap: lambda graph, step, x, where: _maps.fourier(graph, step, x, where, transformed),
+    FourierMap: lambda graph, step, x, where: maps.fourier(graph, step, x, where, transformed),
     FrozenEstimator: lambda graph, step, x, where: transformed(graph, step.estimator, x, where),
-    HistogramBinner: _codes,
+    HistogramBinner: _binned,
     MaxAbsScaler: _max_abs,
     MinMaxScaler: _min_max,
     Normalizer: _normalizer,
-    NystroemMap: _maps.nystroem,
+    NystroemMap: maps.nystroem,
     PCA: _pca,
     Pipeline: _pipeline,
-    SparseMap: _nodes.sparse,
+    SparseMap: maps.sparse,
     StandardScaler: _standard,
     StreamPCA: _stream_pca,
     TruncatedSVD: _svd,

@@ -1,0 +1,9 @@
+"""Errors of saving, loading and exporting."""
+
+
+class ModelFileError(ValueError):
+    """The file cannot be loaded: it is no model, cut off, corrupted, too new, or forged."""
+
+
+class UnsupportedModelError(TypeError):
+    """The model has a part that cannot be saved or exported; the message says which."""
