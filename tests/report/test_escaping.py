@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hilbin.report import Duplicate, Suspicion, VisualWord
-from hilbin.report._html import Html, file_name, fill, short
+from hilbin.report.markup import Html, file_name, fill, short
 
 EVIL = '<script>alert("1")</script>&\'"</title>'
 

@@ -4,8 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hilbin.report import overlay
-from hilbin.report._pictures import mosaic, shrink
-from hilbin.report.heat import heat_scale
+from hilbin.report.pictures import heat_scale, mosaic, shrink
 
 GREY = np.full((8, 10), 120, np.uint8)
 

@@ -9,7 +9,7 @@ from sklearn.metrics import (
     precision_recall_fscore_support,
 )
 
-from hilbin.report._measures import Measures, turns, wilson
+from hilbin.report.measures import Measures, turns, wilson
 
 
 @given(n=st.integers(1, 500), data=st.data())

@@ -7,12 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hilbin.report import Evidence, VisualWord, write_report
-from hilbin.report._confusion import order_of_display
-from hilbin.report._context import Caps, Context
-from hilbin.report._measures import Measures
-from hilbin.report._origin import duration
-from hilbin.report._pictures import Pictures
-from hilbin.report._svg import ticks
+from hilbin.report.charts import ticks
+from hilbin.report.context import Caps, Context
+from hilbin.report.learned import duration
+from hilbin.report.measures import Measures
+from hilbin.report.mistakes import order_of_display
+from hilbin.report.pictures import Pictures
 
 
 def test_every_section_is_there(evidence_of, page_of):

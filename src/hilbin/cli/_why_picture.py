@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from hilbin.images import in_color
 from hilbin.report import overlay
-from hilbin.report.heat import heat_scale
+from hilbin.report.pictures import heat_scale
 
 PANEL = 480  # longer side of the photograph
 MARGIN, GAP = 32, 24

@@ -24,7 +24,7 @@ from hilbin.cli._models import Model, load_model
 from hilbin.cli._outcome import DONE, SOME_UNREADABLE, InputError, command, complain
 from hilbin.files import write_whole
 from hilbin.report import write_report
-from hilbin.report._measures import wilson
+from hilbin.report.measures import wilson
 
 ReportFile = Annotated[Path | None, typer.Option("--report", help="Write a page (HTML) too.")]
 MistakesFile = Annotated[

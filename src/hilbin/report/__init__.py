@@ -6,8 +6,8 @@ Pictures need Pillow (``pip install "hilbin[images]"``); a page about a table do
 """
 
 from hilbin.report.evidence import Duplicate, Evidence, Shape, Suspicion, VisualWord
-from hilbin.report.heat import overlay
 from hilbin.report.page import write_report
+from hilbin.report.pictures import overlay
 
 __all__ = [
     "Duplicate",

@@ -9,9 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[Any]
+from hilbin._arrays import Array
 
 
 class Shape(Protocol):

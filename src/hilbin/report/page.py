@@ -12,19 +12,14 @@ from importlib.resources import files
 from pathlib import Path
 
 from hilbin.files import write_whole
-from hilbin.report._checks import duplicates, labels, unreadable
-from hilbin.report._classes import classes
-from hilbin.report._confusion import confusion
-from hilbin.report._context import Caps, Context
-from hilbin.report._headline import headline
-from hilbin.report._html import Html, fill, join, short
-from hilbin.report._learnt import features, words
-from hilbin.report._measures import Measures
-from hilbin.report._mistakes import mistakes
-from hilbin.report._origin import origin
-from hilbin.report._pictures import Pictures
-from hilbin.report._reject import reject
+from hilbin.report.accuracy import classes, headline, reject
+from hilbin.report.context import Caps, Context
 from hilbin.report.evidence import Evidence
+from hilbin.report.learned import duplicates, features, labels, origin, unreadable, words
+from hilbin.report.markup import Html, fill, join, short
+from hilbin.report.measures import Measures
+from hilbin.report.mistakes import confusion, mistakes
+from hilbin.report.pictures import Pictures
 
 SECTIONS = (
     ("Accuracy", headline),

@@ -1,14 +1,14 @@
 """What every section of the page gets: the evidence, the measures, and how much it may show."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any
 
-from hilbin.report._html import Html, fill, short
-from hilbin.report._measures import Measures
-from hilbin.report._pictures import Pictures, data_uri, shrink
-from hilbin.report.evidence import Array, Evidence
+from hilbin._arrays import Array
+from hilbin.report.evidence import Evidence
+from hilbin.report.markup import Html, image, short
+from hilbin.report.measures import Measures
+from hilbin.report.pictures import Pictures, data_uri, shrink
 
 LONGEST_CLASS = 60
 THUMBNAIL, LARGE = 160, 256  # pixels of the longer side
@@ -83,37 +83,3 @@ class Context:
         if picture is None:
             return Html("")
         return image(self.pictures.once(key, lambda: data_uri(shrink(picture, THUMBNAIL))), alt)
-
-
-def image(source: str, alt: str) -> Html:
-    """An embedded picture."""
-    return fill(
-        '<img src="{source}" alt="{alt}" decoding="async">', source=source, alt=alt or "image"
-    )
-
-
-def section(anchor: str, title: str, lead: str | Html, *parts: Html) -> Html:
-    """A chapter of the page: a heading, one sentence on how to read it, and the rest."""
-    return fill(
-        '<section id="{anchor}" aria-labelledby="{anchor}-h"><h2 id="{anchor}-h">{title}</h2>'
-        '<p class="lead">{lead}</p>{body}</section>',
-        anchor=anchor,
-        title=title,
-        lead=lead,
-        body=Html("".join(parts)),
-    )
-
-
-def table(head: Sequence[str], rows: Sequence[Sequence[Any]], kind: str = "") -> Html:
-    """A plain table in a box of its own, so that only the box scrolls."""
-    heads = "".join(fill('<th scope="col">{h}</th>', h=h) for h in head)
-    body = "".join(
-        "<tr>" + "".join(fill("<td>{v}</td>", v=v) for v in row) + "</tr>" for row in rows
-    )
-    return fill(
-        '<div class="scroll"><table class="{kind}"><thead><tr>{heads}</tr></thead>'
-        "<tbody>{body}</tbody></table></div>",
-        kind=kind,
-        heads=Html(heads),
-        body=Html(body),
-    )

@@ -7,7 +7,7 @@ surrogate pair, marks that turn the direction of writing, and be very long.
 import html
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 LONGEST = 160
@@ -76,3 +76,37 @@ def shown_of(shown: int, total: int, what: str) -> str:
     if shown == total:
         return f"All {total:,} {what} are shown." if total > 1 else ""
     return f"{shown:,} of {total:,} {what} are shown, to keep this page small."
+
+
+def image(source: str, alt: str) -> Html:
+    """An embedded picture."""
+    return fill(
+        '<img src="{source}" alt="{alt}" decoding="async">', source=source, alt=alt or "image"
+    )
+
+
+def section(anchor: str, title: str, lead: str | Html, *parts: Html) -> Html:
+    """A chapter of the page: a heading, one sentence on how to read it, and the rest."""
+    return fill(
+        '<section id="{anchor}" aria-labelledby="{anchor}-h"><h2 id="{anchor}-h">{title}</h2>'
+        '<p class="lead">{lead}</p>{body}</section>',
+        anchor=anchor,
+        title=title,
+        lead=lead,
+        body=Html("".join(parts)),
+    )
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[Any]], kind: str = "") -> Html:
+    """A plain table in a box of its own, so that only the box scrolls."""
+    heads = "".join(fill('<th scope="col">{h}</th>', h=h) for h in head)
+    body = "".join(
+        "<tr>" + "".join(fill("<td>{v}</td>", v=v) for v in row) + "</tr>" for row in rows
+    )
+    return fill(
+        '<div class="scroll"><table class="{kind}"><thead><tr>{heads}</tr></thead>'
+        "<tbody>{body}</tbody></table></div>",
+        kind=kind,
+        heads=Html(heads),
+        body=Html(body),
+    )

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hilbin.report._html import Html, fill, join, number, percent
-from hilbin.report.evidence import Array
+from hilbin._arrays import Array
+from hilbin.report.markup import Html, fill, join, number, percent
 
 MOST_POINTS = 120
 SIZE, SMALL = (340, 214), (210, 168)  # width and height

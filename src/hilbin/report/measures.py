@@ -14,7 +14,8 @@ from functools import cached_property
 import numpy as np
 from sklearn.metrics import precision_recall_curve
 
-from hilbin.report.evidence import Array, Evidence
+from hilbin._arrays import Array
+from hilbin.report.evidence import Evidence
 
 Z = 1.959963984540054  # 95 % of a normal distribution lie within
 

@@ -1,0 +1,265 @@
+"""X"""
+
+import numpy as np
+
+from hilbin._arrays import Array
+from hilbin.report.charts import SIZE, SMALL, Line, chart, span
+from hilbin.report.context import Context
+from hilbin.report.evidence import Duplicate, Shape, Suspicion, VisualWord
+from hilbin.report.markup import (
+    Html,
+    file_name,
+    fill,
+    image,
+    join,
+    section,
+    short,
+    shown_of,
+    signed,
+    table,
+)
+from hilbin.report.pictures import data_uri, mosaic
+
+PATCHES, ACROSS, PATCH_SIDE = 16, 4, 40
+NAMED_CLASSES, GREY_CLASSES = 3, 12  # curves with a color, and further ones without
+LONGEST_VALUE = 2000
+
+
+def words(context: Context) -> Html:
+    """A mosaic of patches and a curve for each word; nothing if there are no words."""
+    given = context.evidence.words
+    if not given:
+        return Html("")
+    shown = given[: context.caps.words]
+    lead = (
+        "Patches of images with the word, and what the word adds to the score of the "
+        "class (up) by how much of the image it is (right). The most useful words first. "
+        + shown_of(len(shown), len(given), "words")
+    )
+    cards = join(_word(context, at, word) for at, word in enumerate(shown))
+    return section(
+        "words", "Most useful visual words", lead, fill('<div class="cards">{c}</div>', c=cards)
+    )
+
+
+def _word(context: Context, at: int, word: VisualWord) -> Html:
+    name, label = short(word.shape.name, 60), context.classes[word.label]
+    patches = list(word.patches[:PATCHES])
+    picture = Html("")
+    if patches:
+        source = context.pictures.once(
+            ("word", at), lambda: data_uri(mosaic(patches, PATCH_SIDE, ACROSS))
+        )
+        picture = image(source, f"{len(patches)} patches with {name}")
+    curve = _curve_of(word.shape, word.label)
+    line = Line(np.asarray(word.shape.values), curve, "l0", word.shape.stepped)
+    return fill(
+        '<article class="card word"><h3>{name} <span class="for">{side} <b>{label}</b></span></h3>'
+        '<div class="pair"><div class="mosaic">{picture}</div>{chart}</div></article>',
+        name=name,
+        side="for" if curve[-1] >= curve[0] else "against",
+        label=label,
+        picture=picture,
+        chart=_chart(
+            word.shape,
+            [line],
+            f"What {name} adds to the score of {label}",
+            "share of the image",
+            SMALL,
+        ),
+    )
+
+
+def _curve_of(shape: Shape, label: int) -> Array:
+    contributions = np.asarray(shape.contributions, np.float64)
+    if contributions.ndim == 1:  # of the second of two classes
+        return contributions if label == 1 else -contributions
+    return contributions[:, label]
+
+
+def features(context: Context) -> Html:
+    """A curve or a few for each feature; nothing if there are none."""
+    given = context.evidence.features
+    if not given:
+        return Html("")
+    shown = given[: context.caps.words]
+    lead = (
+        "What a feature adds to the score (up) as its value grows (right); a score is the sum of "
+        "such curves and a constant. The most useful features first. "
+        + shown_of(len(shown), len(given), "features")
+    )
+    cards = join(_feature(context, shape) for shape in shown)
+    return section(
+        "features", "Most useful features", lead, fill('<div class="cards">{c}</div>', c=cards)
+    )
+
+
+def _feature(context: Context, shape: Shape) -> Html:
+    curves = np.asarray(shape.contributions, np.float64)
+    curves = curves.reshape(curves.shape[0], -1)
+    most = np.argsort(-np.ptp(curves, axis=0), kind="stable")[: NAMED_CLASSES + GREY_CLASSES]
+    x = np.asarray(shape.values)
+    lines = [
+        Line(x, curves[:, k], f"l{at}" if at < NAMED_CLASSES else "faint", shape.stepped)
+        for at, k in enumerate(most)
+    ][::-1]
+    one = curves.shape[1] == 1
+    names = [context.classes[1]] if one else [context.classes[k] for k in most[:NAMED_CLASSES]]
+    key = join(
+        fill('<li class="l{at}">{name}</li>', at=at, name=name) for at, name in enumerate(names)
+    )
+    name = short(shape.name, 60)
+    return fill(
+        '<article class="card"><h3>{name}</h3>{chart}<ul class="lines">{key}</ul></article>',
+        name=name,
+        chart=_chart(shape, lines, f"What {name} adds to the scores", "value", SIZE),
+        key=key,
+    )
+
+
+def _chart(
+    shape: Shape, lines: list[Line], describe: str, unit: str, size: tuple[int, int]
+) -> Html:
+    values = np.asarray(shape.values, np.float64)
+    low, high = float(values.min()), float(values.max())
+    if not high > low:
+        low, high = low - 0.5, high + 0.5
+    return chart(
+        lines,
+        describe=describe,
+        labels=(unit, "adds to the score"),
+        x=(low, high),
+        y=span([line.y for line in lines]),
+        size=size,
+    )
+
+
+def labels(context: Context) -> Html:
+    """Suspicious labels; nothing if nobody looked."""
+    given = context.evidence.suspicious
+    if given is None:
+        return Html("")
+    lead = "No label stands against what the other examples say."
+    if given:
+        shown = min(len(given), context.caps.suspicious)
+        lead = (
+            "The model, not having seen the example, prefers another label by this margin. Some of "
+            "these labels will be wrong, some examples only odd. "
+            + shown_of(shown, len(given), "suspicions")
+        )
+    cards = join(
+        _suspicion(context, at, one) for at, one in enumerate(given[: context.caps.suspicious])
+    )
+    return section(
+        "labels", "Suspicious labels", lead, fill('<div class="tiles">{c}</div>', c=cards)
+    )
+
+
+def _suspicion(context: Context, at: int, one: Suspicion) -> Html:
+    name = short(one.name)
+    return fill(
+        '<figure class="tile">{picture}<figcaption>labeled <b>{given}</b><br>looks like '
+        '<b>{suggested}</b> <span class="score">{margin}</span>'
+        "{name}</figcaption></figure>",
+        picture=context.given_picture(("suspicion", at), one.picture, name),
+        given=short(one.given, 60),
+        suggested=short(one.suggested, 60),
+        margin=signed(one.margin),
+        name=file_name(name),
+    )
+
+
+def duplicates(context: Context) -> Html:
+    """Pairs of a training and a test example; nothing if nobody looked."""
+    given = context.evidence.duplicates
+    if given is None:
+        return Html("")
+    lead = "No test example is nearly a training example."
+    if given:
+        shown = min(len(given), context.caps.duplicates)
+        lead = (
+            "A test example that is nearly a training example makes the accuracy look better than "
+            "it is; 1 is the same. " + shown_of(shown, len(given), "pairs")
+        )
+    pairs = join(
+        _duplicate(context, at, one) for at, one in enumerate(given[: context.caps.duplicates])
+    )
+    return section(
+        "duplicates",
+        "Near duplicates between train and test",
+        lead,
+        fill('<div class="cards">{c}</div>', c=pairs),
+    )
+
+
+def _duplicate(context: Context, at: int, one: Duplicate) -> Html:
+    sides = []
+    for kind, name, label, picture in (
+        ("train", one.train, one.train_label, one.train_picture),
+        ("test", one.test, one.test_label, one.test_picture),
+    ):
+        shown = context.given_picture((kind, at), picture, short(name))
+        sides.append(
+            fill(
+                "<figure>{shown}<figcaption><small>{kind}</small><b>{label}</b>"
+                "{name}</figcaption></figure>",
+                shown=shown,
+                kind=kind,
+                label=short(label, 60),
+                name=file_name(short(name)),
+            )
+        )
+    differ = one.train_label != one.test_label
+    return fill(
+        '<article class="card"><div class="trio two">{sides}</div><p class="verdict">similarity '
+        "<b>{similarity}</b>{differ}</p></article>",
+        sides=join(sides),
+        similarity=f"{one.similarity:.4f}",
+        differ=Html(' <span class="no">✗ the labels differ</span>' if differ else ""),
+    )
+
+
+def unreadable(context: Context) -> Html:
+    """Files that were left out; nothing if nobody looked."""
+    given = context.evidence.unreadable
+    if given is None:
+        return Html("")
+    if not given:
+        return section("unreadable", "Unreadable files", "All files could be read.")
+    rows = [(file_name(short(file)), short(why)) for file, why in given[: context.caps.rows]]
+    lead = "Left out of training and test. " + shown_of(len(rows), len(given), "files")
+    return section("unreadable", "Unreadable files", lead, table(("file", "why"), rows, "plain"))
+
+
+def origin(context: Context) -> Html:
+    """Provenance and timings; nothing if neither is known."""
+    evidence, most = context.evidence, max(context.caps.rows, 20)
+    if not evidence.provenance and not evidence.timings:
+        return Html("")
+    facts = [
+        (short(key), short(value, LONGEST_VALUE))
+        for key, value in list(evidence.provenance.items())[:most]
+    ]
+    facts += [
+        (f"time: {short(step)}", duration(seconds))
+        for step, seconds in list(evidence.timings.items())[:most]
+    ]
+    rows = join(
+        fill("<div><dt>{k}</dt><dd><code>{v}</code></dd></div>", k=k, v=v) for k, v in facts
+    )
+    return section(
+        "origin",
+        "How it was made",
+        "With the same data, command and seed, the same model comes out.",
+        fill('<dl class="origin">{rows}</dl>', rows=rows),
+    )
+
+
+def duration(seconds: float) -> str:
+    """A time in the unit that suits it."""
+    if seconds < 1:
+        return f"{1000 * seconds:.0f} ms"
+    if seconds < 120:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest} s"
