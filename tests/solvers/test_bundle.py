@@ -1,5 +1,7 @@
 """Cutting planes: the optima of other solvers, a bound that never falls, and few passes."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import oracles
 import pytest
@@ -13,29 +15,24 @@ from hilbin.kernels import Chi2, Intersection
 from hilbin.maps import SparseMap
 from hilbin.solvers import (
     EpsilonInsensitive,
-    GramRows,
     Hinge,
     Logistic,
-    MatrixRows,
     Risk,
-    SquaredEpsilonInsensitive,
-    SquaredHinge,
-    TableRows,
     bundle,
-    bundle_risk,
-    classification,
+    gram_rows,
     icd,
-    rank_values,
 )
-from hilbin.solvers import _bundle as module
+from hilbin.solvers.bundle import Task
+from hilbin.solvers.lookup import Levels, LookupRows
+from hilbin.solvers.risk import MatrixRows
 
 N = 150
 LOSSES = [
     Hinge(),
-    SquaredHinge(),
+    Hinge(squared=True),
     Logistic(),
     EpsilonInsensitive(0.3),
-    SquaredEpsilonInsensitive(0.3),
+    EpsilonInsensitive(0.3, squared=True),
 ]
 LIBLINEAR = {"fit_intercept": False, "tol": 1e-9, "max_iter": 1_000_000}
 
@@ -89,13 +86,27 @@ def test_slopes_support_the_loss(loss, target, score, other):
     assert loss.slope(np.float32(t), np.float32(s)).dtype == np.float32
 
 
+@pytest.mark.parametrize("loss", [loss for loss in LOSSES if loss != Logistic()])
+def test_the_dual_problem_has_the_same_losses(loss):
+    rng = np.random.default_rng(0)
+    t, C, scores = rng.choice([-1.0, 1.0], 40), rng.uniform(0.1, 3, 40), 3 * rng.normal(size=40)
+    problem = loss.problem(t, C, constant=2.0, total=0.0)
+    np.testing.assert_allclose(problem.losses(scores), C * loss.value(t, scores), atol=1e-12)
+    assert (problem.constant, problem.total) == (2.0, 0.0)
+
+
+def test_logistic_has_no_such_problem(signs):
+    with pytest.raises(ValueError, match="not quadratic"):
+        Logistic().problem(signs, 1.0)
+
+
 @pytest.mark.parametrize("line_search", [True, False])
 @pytest.mark.parametrize("C", [1e-3, 1e-1])
-@pytest.mark.parametrize("loss", [Hinge(), SquaredHinge()])
+@pytest.mark.parametrize("loss", [Hinge(), Hinge(squared=True)])
 def test_equals_liblinear(rows, signs, loss, C, line_search):
     risk = Risk(MatrixRows(rows), loss, signs, C)
-    found = bundle(risk, 7, 1.0, tol=1e-6, line_search=line_search, max_iter=5000)
-    name = "hinge" if isinstance(loss, Hinge) else "squared_hinge"
+    found = bundle(risk, tol=1e-6, line_search=line_search, max_iter=5000)
+    name = "squared_" * loss.squared + "hinge"
     w = LinearSVC(C=C, loss=name, dual=True, **LIBLINEAR).fit(rows, signs).coef_[0]
     expected = objective(rows, w, signs, loss, C)
     assert found.converged
@@ -108,17 +119,17 @@ def test_equals_liblinear(rows, signs, loss, C, line_search):
 
 def test_equals_logistic_regression(rows, signs):
     risk = Risk(MatrixRows(rows), Logistic(), signs, 0.1)
-    found = bundle(risk, 7, 1.0, tol=1e-8)
+    found = bundle(risk, tol=1e-8)
     theirs = LogisticRegression(C=0.1, fit_intercept=False, tol=1e-10).fit(rows, signs).coef_[0]
     expected = objective(rows, theirs, signs, Logistic(), 0.1)
     np.testing.assert_allclose(found.objective, expected, rtol=1e-8)
     np.testing.assert_allclose(found.coef[0], theirs, atol=1e-3)
 
 
-@pytest.mark.parametrize("loss", [EpsilonInsensitive(0.3), SquaredEpsilonInsensitive(0.3)])
+@pytest.mark.parametrize("loss", [EpsilonInsensitive(0.3), EpsilonInsensitive(0.3, squared=True)])
 def test_equals_linear_svr(rows, numbers, loss):
-    found = bundle(Risk(MatrixRows(rows), loss, numbers, 0.1), 7, 1.0, tol=1e-6)
-    kind = "squared_" * loss.smooth + "epsilon_insensitive"
+    found = bundle(Risk(MatrixRows(rows), loss, numbers, 0.1), tol=1e-6)
+    kind = "squared_" * loss.squared + "epsilon_insensitive"
     model = LinearSVR(epsilon=0.3, C=0.1, loss=kind, dual=True, **LIBLINEAR).fit(rows, numbers)
     expected = objective(rows, model.coef_, numbers, loss, 0.1)
     np.testing.assert_allclose(found.objective, expected, rtol=1.1e-6)
@@ -130,19 +141,19 @@ def test_equals_dual_descent_on_sparse_features(histograms, kernel):
     feature_map = SparseMap(kernel, 20).fit(X)
     Z, lam = feature_map.transform(X), 1e-2
     risk = Risk(MatrixRows(Z), Hinge(), y, 1 / len(y))
-    found = bundle(risk, Z.shape[1], lam, inner=feature_map.inner_, tol=1e-4)
+    found = bundle(risk, lam, inner=feature_map.inner_, tol=1e-4)
     assert found.converged
     assert found.n_iter < 40
     C = 1 / (lam * len(y))
     K = Z @ (feature_map.inner_ @ Z.T.toarray())
-    descent = icd(GramRows(K), classification(y, np.full(len(y), C), "hinge"), tol=1e-7)
+    descent = icd(gram_rows(K), Hinge().problem(y, C), tol=1e-7)
     np.testing.assert_allclose(found.objective, lam * descent.objective, rtol=1e-4)
     orthonormal = SparseMap(
         kernel, feature_map.nodes_, orthonormal=True, spacing=feature_map.nodes_
     )
     explicit = orthonormal.fit_transform(X)
     w = LinearSVC(C=C, loss="hinge", **LIBLINEAR).fit(explicit, y).coef_[0]
-    plain = bundle(Risk(MatrixRows(explicit), Hinge(), y, 1 / len(y)), w.size, lam, tol=1e-4)
+    plain = bundle(Risk(MatrixRows(explicit), Hinge(), y, 1 / len(y)), lam, tol=1e-4)
     expected = lam * objective(explicit, w, y, Hinge(), C)
     np.testing.assert_allclose([found.objective[0], plain.objective[0]], expected, rtol=1e-4)
     np.testing.assert_allclose(Z @ found.coef[0], explicit @ w, atol=0.05)
@@ -155,9 +166,9 @@ def test_nodes_at_the_values_are_the_exact_intersection_machine():
     feature_map = SparseMap(Intersection(), spacing=np.arange(1.0, 9.0)).fit(X)
     Z = feature_map.transform(X)
     risk = Risk(MatrixRows(Z), Hinge(), y, 0.05)
-    found = bundle(risk, Z.shape[1], 1.0, inner=feature_map.inner_, tol=1e-6)
-    problem = classification(y, np.full(120, 0.05), "hinge")
-    exact = icd(TableRows(rank_values(X)), problem, tol=1e-8, max_iter=50_000)
+    found = bundle(risk, inner=feature_map.inner_, tol=1e-6)
+    rows = LookupRows(Levels.from_values(X))
+    exact = icd(rows, Hinge().problem(y, 0.05), tol=1e-8, max_iter=50_000)
     np.testing.assert_allclose(found.objective, exact.objective, rtol=1.1e-6)
     scores = oracles.intersection(X) @ exact.coef
     np.testing.assert_allclose(Z @ found.coef[0], scores, atol=5e-3)
@@ -172,7 +183,7 @@ def test_every_plane_and_every_bound(rows, signs, structure, line_search, monkey
     K = np.eye(7) if inner is None else inner
     lam, seen, bounds = 0.7, [], [-np.inf]
     planes = [(np.zeros(7), 0.0)]  # no risk is below 0
-    inside = module.Task.learn
+    inside = Task.learn
 
     def learn(task, values, steps, gradient, product):
         v = task.best[0] + steps[-1] * (task.new[0] - task.best[0])
@@ -198,9 +209,9 @@ def test_every_plane_and_every_bound(rows, signs, structure, line_search, monkey
         bounds.append(task.bound)
         seen.append(value)
 
-    monkeypatch.setattr(module.Task, "learn", learn)
+    monkeypatch.setattr(Task, "learn", learn)
     risk = Risk(MatrixRows(rows), Hinge(), signs)
-    found = bundle(risk, 7, lam, inner=inner, line_search=line_search, tol=1e-5)
+    found = bundle(risk, lam, inner=inner, line_search=line_search, tol=1e-5)
     assert found.converged
     assert len(seen) == found.n_iter > 10
     assert (np.diff(seen) <= 0).all()
@@ -209,25 +220,25 @@ def test_every_plane_and_every_bound(rows, signs, structure, line_search, monkey
 
 def test_weights_are_repetitions(rows, signs):
     counts = np.random.default_rng(0).integers(0, 4, N)
-    weighted = bundle(Risk(MatrixRows(rows), Hinge(), signs, 0.1 * counts, bias=2.0), 8, 1.0)
+    weighted = bundle(Risk(MatrixRows(rows), Hinge(), signs, 0.1 * counts, constant=2.0))
     again = np.repeat(np.arange(N), counts)
-    repeated = bundle(Risk(MatrixRows(rows[again]), Hinge(), signs[again], 0.1, bias=2.0), 8, 1.0)
+    repeated = bundle(Risk(MatrixRows(rows[again]), Hinge(), signs[again], 0.1, constant=2.0))
     np.testing.assert_allclose(weighted.coef, repeated.coef, atol=1e-9)
     assert weighted.n_iter == repeated.n_iter
 
 
-def test_the_bias_is_one_more_column(rows, signs):
-    found = bundle(Risk(MatrixRows(rows), Hinge(), signs, 0.1, bias=4.0), 8, 1.0)
+def test_the_constant_is_one_more_column(rows, signs):
+    found = bundle(Risk(MatrixRows(rows), Hinge(), signs, 0.1, constant=4.0))
     wide = np.column_stack([rows, np.full(N, 2.0)])
     np.testing.assert_allclose(
-        found.coef, bundle(Risk(MatrixRows(wide), Hinge(), signs, 0.1), 8, 1.0).coef, atol=1e-9
+        found.coef, bundle(Risk(MatrixRows(wide), Hinge(), signs, 0.1)).coef, atol=1e-9
     )
 
 
 def test_tasks_share_passes_and_nothing_else(rows):
     T = np.sign(rows[:, :3] + np.random.default_rng(0).normal(size=(N, 3)) * [0.01, 0.5, 2])
-    together = bundle(Risk(MatrixRows(rows), Hinge(), T), 7, 1.0, tasks=3)
-    alone = [bundle(Risk(MatrixRows(rows), Hinge(), t), 7, 1.0) for t in T.T]
+    together = bundle(Risk(MatrixRows(rows), Hinge(), T))
+    alone = [bundle(Risk(MatrixRows(rows), Hinge(), t)) for t in T.T]
     assert len({result.n_iter for result in alone}) > 1
     assert together.n_iter == max(result.n_iter for result in alone)
     np.testing.assert_allclose(together.coef, [r.coef[0] for r in alone], atol=1e-9)
@@ -242,10 +253,11 @@ def test_the_space_of_scores_has_the_same_optimum(structure, loss):
     Z, T = rng.normal(size=(30, 60)), rng.choice([-1.0, 1.0], (30, 2))
     F = rng.normal(size=(60, 40))
     inner = None if structure == "plain" else F @ F.T
-    risk = Risk(MatrixRows(Z), loss, T, 0.01, bias=1.0)
+    risk = Risk(MatrixRows(Z), loss, T, 0.01, constant=1.0)
     course = {"tol": 1e-6, "inner": inner}
-    weights = bundle(risk, 61, 1.0, tasks=2, keep_dual=True, **course)
-    scores = bundle_risk(risk, 1.0, **course)
+    in_weights = SimpleNamespace(size=61, tasks=2, least=0.0, start=risk.start)
+    weights = bundle(in_weights, keep_dual=True, **course)
+    scores = bundle(risk, **course)
     np.testing.assert_allclose(scores.objective, weights.objective, rtol=2e-6)
     np.testing.assert_allclose(scores.coef, weights.coef, atol=5e-3)
     assert scores.dual.shape == (2, 30)
@@ -279,7 +291,7 @@ def joint_hinge(Z, y, n_classes):
 
 def test_a_structured_oracle(rows):
     y = rows[:, :3].argmax(axis=1)
-    found = bundle(joint_hinge(rows, y, 3), 21, 1.0, tol=1e-4)
+    found = bundle(joint_hinge(rows, y, 3), size=21, tol=1e-4)
     model = LinearSVC(multi_class="crammer_singer", C=1.0, **LIBLINEAR).fit(rows, y)
     value = joint_hinge(rows, y, 3)(model.coef_.reshape(1, -1), None)[0]
     np.testing.assert_allclose(found.objective, value + 0.5 * np.sum(model.coef_**2), rtol=1e-4)
@@ -297,8 +309,8 @@ def test_single_precision_stays_single(rows, signs, make):
             seen.append(V.dtype)
             return super().scores(V)
 
-    found = bundle(Risk(Watched(Z), Hinge(), signs, 0.1), 7, 1.0)
-    double = bundle(Risk(MatrixRows(rows), Hinge(), signs, 0.1), 7, 1.0)
+    found = bundle(Risk(Watched(Z), Hinge(), signs, 0.1))
+    double = bundle(Risk(MatrixRows(rows), Hinge(), signs, 0.1))
     assert found.coef.dtype == np.float32
     assert {*seen} == {np.dtype(np.float32)}
     np.testing.assert_allclose(found.objective, double.objective, rtol=1e-3)
@@ -318,23 +330,23 @@ def test_a_pass_for_every_new_point_and_none_more(rows, signs):
             calls["gradient"] += 1
             return super().gradient(S)
 
-    found = bundle(Risk(Counted(rows), Hinge(), signs), 7, 1.0)
+    found = bundle(Risk(Counted(rows), Hinge(), signs))
     assert calls == {"scores": found.n_iter - 1, "gradient": found.n_iter}
-    jumps = bundle(Risk(MatrixRows(rows), Hinge(), signs), 7, 1.0, line_search=False)
+    jumps = bundle(Risk(MatrixRows(rows), Hinge(), signs), line_search=False)
     assert found.n_iter < 0.7 * jumps.n_iter
 
 
 def test_planes_that_do_not_count_are_dropped(rows, signs, monkeypatch):
     sizes = []
-    inside = module.Task.aim
+    inside = Task.aim
 
     def aim(task):
         sizes.append(task.count)
         return inside(task)
 
-    monkeypatch.setattr(module.Task, "aim", aim)
-    risk = Risk(MatrixRows(rows), SquaredHinge(), signs)
-    found = bundle(risk, 7, 1.0, tol=1e-9, line_search=False)
+    monkeypatch.setattr(Task, "aim", aim)
+    risk = Risk(MatrixRows(rows), Hinge(squared=True), signs)
+    found = bundle(risk, tol=1e-9, line_search=False)
     assert found.converged
     assert max(sizes) < found.n_iter - 10
     assert found.gap[0] <= 1e-9 * found.objective[0]
@@ -344,7 +356,7 @@ def test_risks_may_be_negative():
     def bowl(V, which):
         return np.sum((V - 1) ** 2, axis=1) - 9, 2 * (V - 1)
 
-    found = bundle(bowl, 2, 2.0, tol=1e-6)
+    found = bundle(bowl, 2.0, size=2, tol=1e-6)
     assert found.converged
     np.testing.assert_allclose(found.objective, -8, rtol=1e-6)
     np.testing.assert_allclose(found.coef, [[0.5, 0.5]], atol=1e-2)
@@ -352,17 +364,17 @@ def test_risks_may_be_negative():
 
 def test_nothing_to_learn():
     risk = Risk(MatrixRows(np.ones((4, 2))), EpsilonInsensitive(1.0), np.zeros(4))
-    found = bundle(risk, 2, 1.0)
+    found = bundle(risk)
     assert found.converged
     np.testing.assert_array_equal(found.coef, np.zeros((1, 2)))
-    blank = bundle(Risk(MatrixRows(np.zeros((4, 2))), Hinge(), np.ones(4)), 2, 1.0)
+    blank = bundle(Risk(MatrixRows(np.zeros((4, 2))), Hinge(), np.ones(4)))
     assert blank.converged
     np.testing.assert_allclose(blank.objective, 4)
 
 
 def test_limits_and_interrupts(rows, signs):
     risk = Risk(MatrixRows(rows), Hinge(), signs)
-    short = bundle(risk, 7, 1.0, max_iter=5)
+    short = bundle(risk, max_iter=5)
     assert (short.n_iter, short.converged) == (5, False)
     assert short.gap[0] > 1e-3 * short.objective[0]
     told = []
@@ -371,11 +383,11 @@ def test_limits_and_interrupts(rows, signs):
         told.append((n_iter, gap))
         return n_iter < 3
 
-    assert bundle(risk, 7, 1.0, callback=three).n_iter == 3
+    assert bundle(risk, callback=three).n_iter == 3
     assert [n for n, _ in told] == [1, 2, 3]
     np.testing.assert_allclose(
         told[-1][1],
-        bundle(risk, 7, 1.0, max_iter=3).gap / (bundle(risk, 7, 1.0, max_iter=3).objective),
+        bundle(risk, max_iter=3).gap / (bundle(risk, max_iter=3).objective),
         rtol=1e-9,
     )
 
@@ -388,12 +400,12 @@ def test_limits_and_interrupts(rows, signs):
 
     broken = Risk(Interrupted(rows), Hinge(), signs)
     last = []
-    found = bundle(broken, 7, 1.0, callback=lambda n, gap: last.append(n) or True)
+    found = bundle(broken, callback=lambda n, gap: last.append(n) or True)
     assert last[-1] == -1
     assert not found.converged
     np.testing.assert_allclose(found.coef, short.coef)
     with pytest.raises(KeyboardInterrupt):
-        bundle(Risk(Interrupted(rows), Hinge(), signs), 7, 1.0)
+        bundle(Risk(Interrupted(rows), Hinge(), signs))
 
 
 def test_bad_input(rows, signs):
@@ -403,5 +415,7 @@ def test_bad_input(rows, signs):
         Risk(MatrixRows(rows), Hinge(), signs, np.ones(2))
     with pytest.raises(ValueError, match="two-dimensional"):
         MatrixRows(signs)
+    with pytest.raises(ValueError, match="size must be given"):
+        bundle(lambda V, which: (V[:, 0], np.ones_like(V)))
     with pytest.raises(ValueError, match="not finite"):
-        bundle(lambda V, which: (np.array([1.0]), np.full((1, 2), np.nan)), 2, 1.0)
+        bundle(lambda V, which: (np.array([1.0]), np.full((1, 2), np.nan)), size=2)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 from sklearn.linear_model import Lasso, MultiTaskLasso
 
-from hilbin.solvers import group_lasso, lasso, lasso_path
+from hilbin.solvers.lasso import lasso, lasso_path
 from hilbin.stats import Moments
 
 
@@ -30,7 +30,7 @@ def test_lasso_as_scikit_learn(alpha, seed, rows):
     assert found.converged
     for k in range(3):
         theirs = Lasso(alpha, tol=1e-14, max_iter=200_000).fit(Z, T[:, k], sample_weight=w)
-        ours = Z @ found.coef[:, k] + found.bias[k]
+        ours = Z @ found.coef[:, k] + found.intercept[k]
         np.testing.assert_allclose(ours[w > 0], theirs.predict(Z)[w > 0], atol=1e-5)
         if rows > 24:  # then it has one solution
             np.testing.assert_allclose(found.coef[:, k], theirs.coef_, atol=1e-5)
@@ -48,10 +48,10 @@ def test_lasso_to_six_digits(alpha):
 @pytest.mark.parametrize("alpha", [0.01, 0.3])
 def test_groups_of_one_feature_are_the_multi_task_lasso(alpha):
     Z, T = data()
-    found = group_lasso(Moments.of(Z, T), alpha, [[j] for j in range(12)], tol=1e-15)
+    found = lasso(Moments.of(Z, T), alpha, [[j] for j in range(12)], tol=1e-15)
     theirs = MultiTaskLasso(alpha, tol=1e-15, max_iter=100_000).fit(Z, T)
     np.testing.assert_allclose(found.coef.T, theirs.coef_, atol=1e-6)
-    np.testing.assert_allclose(found.bias, theirs.intercept_, atol=1e-5)
+    np.testing.assert_allclose(found.intercept, theirs.intercept_, atol=1e-5)
 
 
 GROUPS = [[0, 5, 7], [1], [2, 3, 4, 6], [8, 9, 10, 11]]
@@ -68,7 +68,7 @@ def group_objective(W, Z, T, alpha):
 @given(seed=st.integers(0, 1000))
 def test_group_lasso_is_optimal(alpha, seed):
     Z, T = data(seed)
-    found = group_lasso(Moments.of(Z, T), alpha, GROUPS, tol=1e-12)
+    found = lasso(Moments.of(Z, T), alpha, GROUPS, tol=1e-12)
     assert found.converged
     assert found.objective == pytest.approx(group_objective(found.coef, Z, T, alpha), rel=1e-9)
     A, B = Z - Z.mean(axis=0), T - T.mean(axis=0)
@@ -83,7 +83,7 @@ def test_group_lasso_is_optimal(alpha, seed):
 
 def test_group_lasso_beats_a_general_optimizer():
     Z, T = data(width=12)
-    found = group_lasso(Moments.of(Z, T), 0.1, GROUPS, tol=1e-10)
+    found = lasso(Moments.of(Z, T), 0.1, GROUPS, tol=1e-10)
     general = minimize(
         lambda w: group_objective(w.reshape(12, 3), Z, T, 0.1), found.coef.ravel() + 0.01
     )
@@ -108,11 +108,7 @@ def test_paths_start_where_the_last_ended(groups):
     alphas = [0.1, 1.0, 0.01, 100.0]
     path = lasso_path(moments, alphas, groups, tol=1e-12)
     for alpha, found in zip(alphas, path, strict=True):
-        alone = (
-            lasso(moments, alpha, tol=1e-12)
-            if groups is None
-            else group_lasso(moments, alpha, groups, tol=1e-12)
-        )
+        alone = lasso(moments, alpha, groups, tol=1e-12)
         np.testing.assert_allclose(found.coef, alone.coef, atol=1e-5)
     assert not path[3].coef.any()
     again = lasso(moments, 0.1, tol=1e-9, coef=lasso(moments, 0.1, tol=1e-12).coef)
@@ -125,16 +121,16 @@ def test_constant_features_and_targets():
     T[:, 1] = 2
     for found in (
         lasso(Moments.of(Z, T), 0.01),
-        group_lasso(Moments.of(Z, T), 0.01, [[4], [*range(4), *range(5, 12)]]),
+        lasso(Moments.of(Z, T), 0.01, [[4], [*range(4), *range(5, 12)]]),
     ):
         assert found.converged
         assert not found.coef[4].any()
     constant = lasso(Moments.of(Z, T[:, 1]), 0.01)
     assert constant.converged
-    assert constant.bias == pytest.approx([2])
+    assert constant.intercept == pytest.approx([2])
 
 
 @pytest.mark.parametrize("groups", [[[0, 1]], [[0, 1, 2], [2]], [[0, 1, 5]], [[0, 1, -1]]])
 def test_groups_that_are_none(groups):
     with pytest.raises(ValueError, match="groups must name each of the 3 features once"):
-        group_lasso(Moments.of(np.eye(3), [1.0, 2.0, 3.0]), 0.1, groups)
+        lasso(Moments.of(np.eye(3), [1.0, 2.0, 3.0]), 0.1, groups)

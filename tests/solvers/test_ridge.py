@@ -8,7 +8,7 @@ from sklearn.decomposition import PCA
 from sklearn.linear_model import LinearRegression, Ridge, RidgeCV
 from sklearn.pipeline import make_pipeline
 
-from hilbin.solvers import pca, ridge, ridge_grid, ridge_path, unproject
+from hilbin.solvers.ridge import pca, ridge, ridge_grid, ridge_path, unproject
 from hilbin.stats import Moments
 
 
@@ -28,7 +28,7 @@ def test_as_scikit_learn(alpha, seed, rows):
     moments = Moments.of(Z, T, w)
     theirs = Ridge(alpha, solver="svd").fit(Z, T, sample_weight=w)
     for found in (ridge(moments, alpha), ridge_path(moments, [1.0, 3.0]).at(alpha)):
-        scores = Z @ found.coef + found.bias
+        scores = Z @ found.coef + found.intercept
         np.testing.assert_allclose(scores, theirs.predict(Z), rtol=1e-8, atol=1e-8)
         loss = w @ np.square(T - scores).sum(axis=1) + alpha * np.square(found.coef).sum()
         assert found.objective == pytest.approx(loss, rel=1e-6, abs=1e-6)
@@ -57,7 +57,7 @@ def test_columns_of_different_scale_all_count():
     expected = (
         LinearRegression().fit(Z / np.logspace(-9, 9, 8), T).predict(Z / np.logspace(-9, 9, 8))
     )
-    np.testing.assert_allclose(Z @ found.coef + found.bias, expected, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(Z @ found.coef + found.intercept, expected, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("k", [2, 5])
@@ -67,7 +67,7 @@ def test_on_components(k):
     U = pca(moments, k).components
     found = unproject(ridge(moments.project(U), 2.0), U)
     theirs = make_pipeline(PCA(k, svd_solver="full"), Ridge(2.0)).fit(Z, T)
-    np.testing.assert_allclose(Z @ found.coef + found.bias, theirs.predict(Z), rtol=1e-8)
+    np.testing.assert_allclose(Z @ found.coef + found.intercept, theirs.predict(Z), rtol=1e-8)
 
 
 def test_components_of_more_rows_than_have_targets():
@@ -81,7 +81,7 @@ def test_components_of_more_rows_than_have_targets():
     projected = moments.project(U)
     found = unproject(ridge(projected, 2.0), U)
     expected = theirs.predict(everything.transform(Z))
-    np.testing.assert_allclose(Z @ found.coef + found.bias, expected, rtol=1e-8)
+    np.testing.assert_allclose(Z @ found.coef + found.intercept, expected, rtol=1e-8)
     diagonal = np.diag(projected.scatter)
     assert np.abs(projected.scatter - np.diag(diagonal)).max() > 1e-3 * diagonal.max()
 

@@ -1,71 +1,35 @@
-"""Solvers: pure functions, numbers in, a :class:`Result` with a certificate out."""
+"""Solvers: functions of arrays that return a solution with its certificate, a :class:`Result`.
 
-from hilbin.solvers._bundle import bundle
-from hilbin.solvers._codes import Levels, drop_unused, rank_values
-from hilbin.solvers._crammer_singer import crammer_singer
-from hilbin.solvers._gram_rows import GramRows, PartRows, SparseGramRows
-from hilbin.solvers._icd import classification, icd, regression
-from hilbin.solvers._kernel_ridge import KernelRidgePath, kernel_ridge, kernel_ridge_path
-from hilbin.solvers._lasso import group_lasso, lasso, lasso_path
-from hilbin.solvers._lazy_rows import LazyRows
-from hilbin.solvers._losses import (
-    EpsilonInsensitive,
-    Hinge,
-    Logistic,
-    SquaredEpsilonInsensitive,
-    SquaredHinge,
-)
-from hilbin.solvers._node_rows import NodeRows
-from hilbin.solvers._pca import Components, pca
-from hilbin.solvers._result import Result
-from hilbin.solvers._ridge import RidgePath, ridge, ridge_grid, ridge_path, unproject
-from hilbin.solvers._risk import MatrixRows, Risk
-from hilbin.solvers._risk_bundle import bundle_risk
-from hilbin.solvers._rows import TableRows
-from hilbin.solvers._smo import smo
-from hilbin.solvers._sparse_kernel_ridge import sparse_kernel_ridge
-from hilbin.solvers._word_rows import WordRows
-from hilbin.solvers._word_tables import WordTables
+A solver knows no kernel, no estimator and no file. Every module opens with the problem that it
+solves, the algorithm, the stopping rule and the reference; the guide to all of them is
+``docs/solvers.rst``.
+"""
+
+from hilbin.solvers.bundle import bundle
+from hilbin.solvers.crammer_singer import crammer_singer
+from hilbin.solvers.gram import gram_rows
+from hilbin.solvers.icd import icd
+from hilbin.solvers.kernel_ridge import kernel_ridge
+from hilbin.solvers.lasso import lasso
+from hilbin.solvers.problem import Problem, Result
+from hilbin.solvers.ridge import pca, ridge
+from hilbin.solvers.risk import EpsilonInsensitive, Hinge, Logistic, Risk
+from hilbin.solvers.smo import smo
 
 __all__ = [
-    "Components",
     "EpsilonInsensitive",
-    "GramRows",
     "Hinge",
-    "KernelRidgePath",
-    "LazyRows",
-    "Levels",
     "Logistic",
-    "MatrixRows",
-    "NodeRows",
-    "PartRows",
+    "Problem",
     "Result",
-    "RidgePath",
     "Risk",
-    "SparseGramRows",
-    "SquaredEpsilonInsensitive",
-    "SquaredHinge",
-    "TableRows",
-    "WordRows",
-    "WordTables",
     "bundle",
-    "bundle_risk",
-    "classification",
     "crammer_singer",
-    "drop_unused",
-    "group_lasso",
+    "gram_rows",
     "icd",
     "kernel_ridge",
-    "kernel_ridge_path",
     "lasso",
-    "lasso_path",
     "pca",
-    "rank_values",
-    "regression",
     "ridge",
-    "ridge_grid",
-    "ridge_path",
     "smo",
-    "sparse_kernel_ridge",
-    "unproject",
 ]

@@ -1,0 +1,402 @@
+r"""Losses, and the risk of a linear model: the sum of the losses of all rows.
+
+.. math:: L(v) = \sum_i w_i \, \ell(t_i, s_i), \qquad
+          s = Z v, \qquad \nabla L(v) = Z^\top (w \, \ell'(t, s)).
+
+**Losses.** A loss of a score :math:`s` and a target :math:`t` is convex in :math:`s`. Every solver
+takes the same objects: :func:`~hilbin.solvers.bundle` asks them for values and slopes,
+:func:`~hilbin.solvers.icd` and :func:`~hilbin.solvers.smo` for their dual
+:class:`~hilbin.solvers.Problem`.
+
+**Risk.** The rows are anything that can be scored and summed (``scores`` and ``gradient``), so the
+risk does not know how they are stored. Several tasks share the rows and every pass over them:
+``V`` has a row for every task, and scores and targets have a column. Scores are linear in ``v``, so
+the risk anywhere between two points whose scores are known costs no pass over the rows.
+"""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+import scipy.sparse as sp
+
+from hilbin._arrays import Array
+from hilbin.parallel import ranges
+from hilbin.solvers.problem import Problem
+
+CACHED_SCORES = 1 << 15  # scores that are evaluated together, so that they stay in the cache
+BEYOND_SMOOTH, BEYOND_KINKED = 0.02, 0.1
+
+
+class Loss(Protocol):
+    """The interface of a loss; arrays keep the dtype of the scores."""
+
+    @property
+    def smooth(self) -> bool:
+        """Whether the loss has a derivative everywhere."""
+
+    def value(self, targets: Array, scores: Array) -> Array:
+        """Return the loss of every entry."""
+
+    def slope(self, targets: Array, scores: Array) -> Array:
+        """Return a subgradient in every score."""
+
+    def problem(
+        self, targets: Array, weights: Any, *, constant: float = 0.0, total: float | None = None
+    ) -> Problem:
+        """Return the dual problem of a kernel machine with this loss."""
+
+
+class _PiecewiseLoss:
+    """A loss ``max(0, excess)`` or its square, where the excess is linear on either side."""
+
+    squared: bool
+    epsilon: float = 0.0
+
+    @property
+    def smooth(self) -> bool:
+        """Whether the loss has a derivative everywhere: the squares have."""
+        return self.squared
+
+    def value(self, targets: Array, scores: Array) -> Array:
+        """Return the loss of every entry."""
+        loss = np.maximum(self._excess(targets, scores), 0)
+        return np.square(loss) if self.squared else loss
+
+    def slope(self, targets: Array, scores: Array) -> Array:
+        """Return a subgradient in every score."""
+        excess, sign = self._excess(targets, scores), self._sign(targets, scores)
+        return sign * (2 * np.maximum(excess, 0) if self.squared else excess > 0)
+
+    def problem(
+        self, targets: Array, weights: Any, *, constant: float = 0.0, total: float | None = None
+    ) -> Problem:
+        """Return the dual problem of a kernel machine with this loss.
+
+        Parameters
+        ----------
+        targets : array of shape (n,)
+            Target of every row.
+        weights : float or array of shape (n,)
+            Weight ``C`` of the loss of every row.
+        constant : float, default=0.0
+            Number that is added to every kernel value: a penalized intercept.
+        total : float, optional
+            Sum of the coefficients, 0 for a free intercept.
+
+        Returns
+        -------
+        problem : Problem
+        """
+        t = np.asarray(targets, np.float64)
+        C = np.broadcast_to(np.asarray(weights, np.float64), t.shape)
+        low, high = self._bounds(t, np.full_like(t, np.inf) if self.squared else C)
+        diagonal = 0.5 / C if self.squared else 0.0
+        return Problem(t, low, high, diagonal, self.epsilon, constant, total)
+
+    def _excess(self, targets: Array, scores: Array) -> Array:
+        raise NotImplementedError
+
+    def _sign(self, targets: Array, scores: Array) -> Array:
+        """Return the sign of the slope, where there is one."""
+        raise NotImplementedError
+
+    def _bounds(self, targets: Array, C: Array) -> tuple[Array, Array]:
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Hinge(_PiecewiseLoss):
+    r"""The hinge loss :math:`\max(0, 1 - ts)` of targets 1 and -1, or its square.
+
+    Parameters
+    ----------
+    squared : bool, default=False
+        Whether to take the square.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hilbin.solvers import Hinge
+    >>> y, scores = np.array([1.0, 1.0, -1.0]), np.array([0.5, 3.0, 1.0])
+    >>> Hinge().value(y, scores), Hinge(squared=True).value(y, scores)
+    (array([0.5, 0. , 2. ]), array([0.25, 0.  , 4.  ]))
+    >>> Hinge().problem(y, 10.0).high
+    array([10., 10.,  0.])
+    """
+
+    squared: bool = False
+
+    def _excess(self, targets: Array, scores: Array) -> Array:
+        return 1 - targets * scores
+
+    def _sign(self, targets: Array, scores: Array) -> Array:
+        return -targets
+
+    def _bounds(self, targets: Array, C: Array) -> tuple[Array, Array]:
+        return np.minimum(0, targets * C), np.maximum(0, targets * C)
+
+
+@dataclass(frozen=True)
+class EpsilonInsensitive(_PiecewiseLoss):
+    r"""The loss :math:`\max(0, |t - s| - \epsilon)` of a regression, or its square.
+
+    Parameters
+    ----------
+    epsilon : float, default=0.0
+        Largest error that costs nothing.
+    squared : bool, default=False
+        Whether to take the square.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hilbin.solvers import EpsilonInsensitive
+    >>> t, scores = np.array([1.0, 1.0]), np.array([1.25, -1.0])
+    >>> EpsilonInsensitive(0.5).value(t, scores)
+    array([0. , 1.5])
+    >>> EpsilonInsensitive(0.5, squared=True).value(t, scores)
+    array([0.  , 2.25])
+    """
+
+    epsilon: float = 0.0
+    squared: bool = False
+
+    def _excess(self, targets: Array, scores: Array) -> Array:
+        return np.abs(targets - scores) - self.epsilon
+
+    def _sign(self, targets: Array, scores: Array) -> Array:
+        return np.sign(scores - targets)
+
+    def _bounds(self, targets: Array, C: Array) -> tuple[Array, Array]:
+        return -C, C
+
+
+@dataclass(frozen=True)
+class Logistic:
+    r"""The logistic loss :math:`\log(1 + e^{-ts})` of targets 1 and -1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hilbin.solvers import Logistic
+    >>> Logistic().value(np.array([1.0, -1.0]), np.array([0.0, 800.0]))
+    array([6.93147181e-01, 8.00000000e+02])
+    """
+
+    smooth: ClassVar[bool] = True
+
+    def value(self, targets: Array, scores: Array) -> Array:
+        """Return the loss of every entry."""
+        margin = targets * scores
+        return np.log1p(np.exp(-np.abs(margin))) - np.minimum(margin, 0)
+
+    def slope(self, targets: Array, scores: Array) -> Array:
+        """Return the derivative in every score."""
+        margin = targets * scores
+        small = np.exp(-np.abs(margin))  # cannot overflow
+        return -targets * np.where(margin > 0, small, 1) / (1 + small)
+
+    def problem(
+        self, targets: Array, weights: Any, *, constant: float = 0.0, total: float | None = None
+    ) -> Problem:
+        """Raise an error: the dual of the logistic loss is not quadratic."""
+        raise ValueError("the dual of Logistic() is not quadratic: icd and smo cannot solve it")
+
+
+class RiskRows(Protocol):
+    """The interface of rows to a risk."""
+
+    shape: tuple[int, int]
+    dtype: np.dtype[Any]
+
+    def scores(self, V: Array) -> Array:
+        """Return ``Z V^T`` of shape (n, k), in the dtype of the rows."""
+
+    def gradient(self, S: Array) -> Array:
+        """Return ``S^T Z`` of shape (k, D), for ``S`` of shape (n, k)."""
+
+
+class MatrixRows:
+    """The rows of a matrix.
+
+    Parameters
+    ----------
+    Z : array or CSR of shape (n, D)
+        Matrix of float32 or float64, used as it is; numbers of other types are converted.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hilbin.solvers.risk import MatrixRows
+    >>> rows = MatrixRows(np.array([[1.0, 2.0], [0.0, 3.0]]))
+    >>> rows.scores(np.array([[1.0, 1.0]]))
+    array([[3.],
+           [3.]])
+    >>> rows.gradient(np.array([[1.0], [1.0]]))
+    array([[1., 5.]])
+    """
+
+    def __init__(self, Z: Any) -> None:
+        self.Z = sp.csr_array(Z) if sp.issparse(Z) else np.asarray(Z)
+        if self.Z.ndim != 2:
+            raise ValueError(f"Z must be two-dimensional, got shape {self.Z.shape}")
+        if self.Z.dtype not in (np.float32, np.float64):
+            self.Z = self.Z.astype(np.float64)
+        self.shape, self.dtype = self.Z.shape, self.Z.dtype
+
+    def scores(self, V: Array) -> Array:
+        """Return ``Z V^T``."""
+        return self.Z @ V.T.astype(self.dtype, copy=False)
+
+    def gradient(self, S: Array) -> Array:
+        """Return ``S^T Z``."""
+        S = S.astype(self.dtype, copy=False)
+        return np.ascontiguousarray((self.Z.T @ S).T) if sp.issparse(self.Z) else S.T @ self.Z
+
+
+class Risk:
+    """The sum of the losses of rows, and its gradient.
+
+    Parameters
+    ----------
+    rows : array, CSR, or rows with ``scores``, ``gradient``, ``shape`` and ``dtype``
+        Rows ``Z`` of shape (n, D).
+    loss : Hinge, EpsilonInsensitive, Logistic, or another object with ``value`` and ``slope``
+        Loss of a target and a score.
+    targets : array of shape (n,) or (n, k)
+        Target of every row and task.
+    weights : float or array of shape (n,), default=1.0
+        Weight of the loss of every row.
+    constant : float, default=0.0
+        If above 0, scores have a constant part, as if all rows had one more feature (the last) of
+        the value ``sqrt(constant)``. The intercept is ``sqrt(constant)`` times its weight.
+
+    Attributes
+    ----------
+    size : int
+        Number of weights, that of the constant feature included.
+    tasks : int
+        Number of tasks ``k``.
+    least : float
+        Lower bound of the risk, 0.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hilbin.solvers import Hinge, Risk
+    >>> risk = Risk(np.array([[2.0], [3.0]]), Hinge(), np.array([1.0, -1.0]))
+    >>> values, gradients = risk(np.array([[1.0]]), np.array([0]))
+    >>> values, gradients
+    (array([4.]), array([[3.]]))
+    """
+
+    least = 0.0
+
+    def __init__(
+        self, rows: Any, loss: Loss, targets: Array, weights: Any = 1.0, constant: float = 0.0
+    ) -> None:
+        self.rows: RiskRows = rows if hasattr(rows, "gradient") else MatrixRows(rows)
+        self.loss, self.root = loss, float(np.sqrt(constant))
+        n = self.rows.shape[0]
+        T = np.asarray(targets, self.rows.dtype)
+        self.targets = T.reshape(len(T), -1)
+        if len(T) != n:
+            raise ValueError(f"targets has {len(T)} rows, but there are {n} rows")
+        w = np.asarray(weights, np.float64)
+        if w.shape not in ((), (n,)):
+            raise ValueError(f"weights has shape {w.shape}, but there are {n} rows")
+        self.weights = np.ascontiguousarray(np.broadcast_to(w, (n,)))
+        self.size = self.rows.shape[1] + (constant > 0)
+        self.tasks = self.targets.shape[1]
+
+    def __call__(self, V: Array, which: Array) -> tuple[Array, Array]:
+        """Return values (k,) and gradients (k, size) at ``V``, a row for each task ``which``."""
+        S = self.scores(V)
+        values, gradients = self.between(np.zeros_like(S), S, which, np.ones((len(V), 1)))
+        return values[:, 0], gradients
+
+    def scores(self, V: Array) -> Array:
+        """Return the scores of all rows at ``V``, of shape (n, k); zeros cost no pass."""
+        if not V.any():
+            return np.zeros((self.rows.shape[0], len(V)), self.rows.dtype)
+        S = self.rows.scores(V[:, : self.rows.shape[1]])
+        if self.root > 0:
+            S += (self.root * V[:, -1]).astype(S.dtype)
+        return S
+
+    def between(self, old: Array, new: Array, which: Array, steps: Array) -> tuple[Array, Array]:
+        """Evaluate the risk along the lines from some scores to others.
+
+        Parameters
+        ----------
+        old, new : array of shape (n, k)
+            Scores at the ends of the lines.
+        which : array of shape (k,)
+            Task of every line.
+        steps : array of shape (k, g)
+            Steps along every line, as shares of its length.
+
+        Returns
+        -------
+        values : array of shape (k, g)
+            Risk at all steps.
+        gradients : array of shape (k, size)
+            Gradients at the last step.
+        """
+        values = np.zeros(steps.shape)
+        slopes = np.empty_like(new)
+        T, loss = _columns(self.targets, which), self.loss
+        shares = steps.astype(new.dtype)
+        for begin, end in ranges(len(new), max(1, CACHED_SCORES // max(1, which.size))):
+            t, w, start = T[begin:end], self.weights[begin:end], old[begin:end]
+            line = new[begin:end] - start
+            for g in range(steps.shape[1]):
+                at = start + shares[:, g] * line
+                values[:, g] += w @ loss.value(t, at)
+            slopes[begin:end] = w[:, None] * loss.slope(t, at)
+        return values, self.gradient(slopes)
+
+    def gradient(self, S: Array) -> Array:
+        """Return ``S^T Z``, for the constant feature as well."""
+        gradient = self.rows.gradient(S)
+        if self.root > 0:
+            constant = self.root * S.sum(axis=0, dtype=np.float64)
+            gradient = np.column_stack([gradient, constant.astype(gradient.dtype)])
+        return gradient
+
+    def start(self) -> "ScoreLines":
+        """Return lines that begin at 0, for :func:`~hilbin.solvers.bundle`."""
+        return ScoreLines(self)
+
+
+class ScoreLines:
+    """The scores of the best points so far, and the risk on the lines from there to others."""
+
+    def __init__(self, risk: Risk) -> None:
+        self.risk = risk
+        self.beyond = beyond(risk.loss)
+        self._best = np.zeros((risk.rows.shape[0], risk.tasks), risk.rows.dtype)
+
+    def look(self, new: Array, which: Array, steps: Array) -> tuple[Array, Array]:
+        """Return values at steps towards ``new``, and gradients at the last step."""
+        self._new, self._which = self.risk.scores(new), which
+        return self.risk.between(_columns(self._best, which), self._new, which, steps)
+
+    def go(self, steps: Array) -> None:
+        """Move the best point of every task by a share of its line."""
+        best, shares = _columns(self._best, self._which), steps.astype(self._new.dtype)
+        self._best[:, self._which] = best + shares * (self._new - best)
+
+
+def beyond(loss: Loss) -> float:
+    """Return how far beyond the best point cutting planes are best taken, as a share of the line.
+
+    Where a loss is smooth, planes near the best point say more than those further off.
+    """
+    return BEYOND_SMOOTH if loss.smooth else BEYOND_KINKED
+
+
+def _columns(S: Array, which: Array) -> Array:
+    """Return some columns of ``S``, or ``S`` itself if all are wanted."""
+    return S if which.size == S.shape[1] else S[:, which]
