@@ -1,21 +1,20 @@
-"""Estimators: scikit-learn shells around kernels, maps and solvers."""
+"""Estimators: scikit-learn shells around kernels, maps and solvers.
 
-from hilbin.estimators._shapes import ShapeFunction
-from hilbin.estimators.binner import HistogramBinner
-from hilbin.estimators.bundle_svc import MapSVC
-from hilbin.estimators.bundle_svr import MapSVR
+The families are sub-packages: :mod:`~hilbin.estimators.intersection` (one function per feature),
+:mod:`~hilbin.estimators.kernel` (any kernel, by support vectors) and
+:mod:`~hilbin.estimators.linear` (explicit features, out of core). A new estimator is entered here;
+persistence, the reference and the tests take it from this list.
+"""
+
 from hilbin.estimators.compare_with_linear import LinearComparison, compare_with_linear
-from hilbin.estimators.feature_ridge import MapRidge
-from hilbin.estimators.feature_ridge_classifier import MapRidgeClassifier
-from hilbin.estimators.intersection_svc import IntersectionSVC
-from hilbin.estimators.intersection_svr import IntersectionSVR
-from hilbin.estimators.kernel_one_class import KernelOneClass
-from hilbin.estimators.kernel_ridge import KernelRidge
-from hilbin.estimators.kernel_svc import KernelSVC
-from hilbin.estimators.kernel_svr import KernelSVR
-from hilbin.estimators.stream_landmarks import stream_landmarks
-from hilbin.estimators.stream_pca import StreamPCA
-from hilbin.estimators.svdd import SVDD
+from hilbin.estimators.intersection.binner import HistogramBinner
+from hilbin.estimators.intersection.shapes import ShapeFunction
+from hilbin.estimators.intersection.svc import IntersectionSVC
+from hilbin.estimators.intersection.svr import IntersectionSVR
+from hilbin.estimators.kernel.outliers import SVDD, KernelOneClass
+from hilbin.estimators.kernel.ridge import KernelRidge
+from hilbin.estimators.kernel.svc import KernelSVC
+from hilbin.estimators.kernel.svr import KernelSVR
 
 __all__ = [
     "SVDD",
@@ -27,12 +26,6 @@ __all__ = [
     "KernelSVC",
     "KernelSVR",
     "LinearComparison",
-    "MapRidge",
-    "MapRidgeClassifier",
-    "MapSVC",
-    "MapSVR",
     "ShapeFunction",
-    "StreamPCA",
     "compare_with_linear",
-    "stream_landmarks",
 ]

@@ -25,6 +25,7 @@ from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
+from joblib import effective_n_jobs
 from sklearn.base import ClassifierMixin, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
@@ -48,6 +49,7 @@ except ImportError:  # scikit-learn < 1.9
 
 
 Callback = Callable[[int, float], bool]
+Pair = tuple[Any, Any]  # X and y
 PLURAL = {"sweep": "sweeps", "step": "steps", "pass": "passes"}
 SMALL = 256  # rows: so few are solved to rounding, which takes no time
 
@@ -91,6 +93,15 @@ def class_factors(class_weight: Any, classes: Array, labels: Array, weights: Arr
             raise ValueError(f"class_weight names {label!r}, which is not a class of y")
         require_positive(f"class_weight[{label!r}]", factor)
     return np.array([class_weight.get(label, 1.0) for label in known], np.float64)[labels]
+
+
+def standardized(targets: Array, weights: Array) -> tuple[Array, float, float]:
+    """Return targets from their mean in standard deviations, the mean, and the deviation."""
+    center = float(np.average(targets, weights=weights))
+    targets = targets - center
+    most = float(np.abs(targets).max()) or 1.0  # squares of huge values are not finite
+    unit = most * float(np.sqrt(np.average((targets / most) ** 2, weights=weights))) or 1.0
+    return targets / unit, center, unit
 
 
 def random_seed(random_state: Any) -> int:
@@ -178,12 +189,14 @@ class Fit:
             results[k] = result
             self._say(k, result)
 
+        jobs = min(effective_n_jobs(n_jobs), len(self.names))
         parts = parallel.ranges(len(self.names), 1)
-        try:
-            parallel.run(task, parts, n_jobs, cancel=self._interrupt)
-        except KeyboardInterrupt:
-            self._interrupt()
-            parallel.run(task, [part for part in parts if part[0] not in results], n_jobs)
+        with parallel.blas_threads(1 if jobs > 1 else None):
+            try:
+                parallel.run(task, parts, jobs, cancel=self._interrupt)
+            except KeyboardInterrupt:
+                self._interrupt()
+                parallel.run(task, [part for part in parts if part[0] not in results], jobs)
         self._finish()
         return [results[k] for k in range(len(self.names))]
 
@@ -345,13 +358,17 @@ class CostPath:
     """An estimator with a parameter ``C``; a subclass has ``_prepare`` and ``_solve``."""
 
     C: float
-    _bounded = True  # whether dual variables grow with C, as those of a bounded loss do
+
+    @property
+    def _bounded(self) -> bool:
+        """Whether C bounds the dual variables, so that they grow with it."""
+        return True
 
     def _prepare(self, X: Any, y: Any, sample_weight: Any) -> Any:
         """Check and prepare the rows, and keep what does not depend on ``C``."""
         raise NotImplementedError
 
-    def _solve(self, training: Any, starts: list[Array] | None, data: Any) -> list[Array]:
+    def _solve(self, training: Any, starts: list[Array] | None, data: Pair) -> list[Array]:
         """Train and keep the model; return the dual variables of every problem."""
         raise NotImplementedError
 
@@ -373,14 +390,14 @@ class CostPath:
         first = clone(self)
         return self._along(first, first._prepare(X, y, sample_weight), Cs, (X, y))
 
-    def _along(self, first: Self, training: Any, Cs: Any, data: Any) -> list[Self]:
+    def _along(self, first: Self, training: Any, Cs: Any, data: Pair) -> list[Self]:
         """Return models for every ``C``, from what ``first`` has prepared."""
         known = {name: value for name, value in vars(first).items() if name.endswith("_")}
         models: dict[float, Self] = {}
         duals: list[Array] | None = None
         last = 1.0
         for C in np.unique(np.asarray(Cs, np.float64)):
-            model: Any = clone(self).set_params(C=float(C))  # type: ignore[attr-defined]
+            model: Any = clone(self).set_params(C=float(C))
             model._check_parameters()
             vars(model).update(known)
             if duals is not None and self._bounded:

@@ -1,0 +1,1 @@
+"""Estimators with the histogram intersection kernel: every feature has its own function."""

@@ -1,0 +1,117 @@
+"""Quantiles of columns, dense or CSR, weighted or not: what a binner learns from data."""
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from hilbin import parallel
+from hilbin._arrays import Array, Matrix
+from hilbin._core import core
+
+VALUES_AT_ONCE = 1 << 17
+NO_WEIGHTS = np.empty(0)
+
+
+def extremes(X: Matrix) -> tuple[Array, Array]:
+    """Return the least and greatest value of every column; what CSR does not store is zero."""
+    if sp.issparse(X):
+        return X.min(axis=0).toarray().ravel(), X.max(axis=0).toarray().ravel()
+    return X.min(axis=0), X.max(axis=0)
+
+
+def quantiles_above(
+    X: Matrix, low: Array, q: float, weights: Array | None, n_jobs: int | None
+) -> Array:
+    """Return the ``q``-quantile of the values above ``low`` of every column, or ``low``.
+
+    The ``q``-quantile is the least value that values of a share ``q`` of the weight do not exceed.
+    If ``low`` has length 1, all values are one column.
+    """
+    out = np.empty(low.size, X.dtype)
+    low = low.astype(X.dtype)
+    if low.size == 1 and X.shape[1] > 1:
+        values, w = _all_values(X, weights)
+        core.column_quantiles(values, np.array([0, values.size]), w, low, q, out, 0, 1)
+        return out
+
+    def task(begin: int, end: int) -> None:
+        values, indptr, w = _columns(X, begin, end, weights)
+        core.column_quantiles(values, indptr, w, low[begin:end], q, out[begin:end], 0, end - begin)
+
+    at_once = max(1, VALUES_AT_ONCE // X.shape[0])
+    if sp.issparse(X):
+        X, at_once = X.tocsc(), X.shape[1]
+    parallel.run(task, parallel.ranges(X.shape[1], at_once), n_jobs)
+    return out
+
+
+def low_quantiles(
+    X: Matrix, least: Array, q: float, weights: Array | None, n_jobs: int | None
+) -> Array:
+    """Return the ``q``-quantile of every column; ``least`` are the least values."""
+    if not sp.issparse(X):
+        return quantiles_above(X, np.full(least.size, -np.inf), q, weights, n_jobs)
+    w = np.ones(X.shape[0]) if weights is None else weights
+    stored = np.bincount(X.indices, np.repeat(w, np.diff(X.indptr)), minlength=X.shape[1])
+    low = least.copy()
+    if least.size == 1 < X.shape[1]:
+        total = w.sum() * X.shape[1]
+        share = (q * total - (total - stored.sum())) / max(stored.sum(), 1e-300)  # zeros come first
+        return low if share <= 0 else quantiles_above(X, low - np.inf, share, weights, n_jobs)
+    full = np.flatnonzero(stored > (1 - q) * w.sum() * (1 - 1e-12))  # zeros are too few to decide
+    if full.size:
+        low[full] = low_quantiles(X[:, full].toarray(), least[full], q, weights, n_jobs)
+    return low
+
+
+def quantile_edges(X: Matrix, low: Array, bins: int, weights: Array | None) -> tuple[Array, Array]:
+    """Return the distinct quantiles of the values above ``low`` that begin the bins.
+
+    They come column after column, with the place where each column begins.
+    """
+    if sp.issparse(X):
+        X = X.tocsc()
+    pooled = low.size == 1 and X.shape[1] > 1
+    edges = []
+    for j in range(low.size):
+        values, w = _all_values(X, weights) if pooled else _columns(X, j, j + 1, weights)[::2]
+        edges.append(_edges(values, w, low[j], bins))
+    if pooled:
+        edges = edges * X.shape[1]
+    offsets = np.concatenate(([0], np.cumsum([e.size for e in edges])))
+    return np.concatenate(edges).astype(np.float64), offsets.astype(np.int64)
+
+
+def _edges(values: Array, weights: Array, low: Any, bins: int) -> Array:
+    above = values > low
+    values = values[above]
+    if not values.size:
+        return values
+    if weights.size:
+        order = np.argsort(values, kind="stable")
+        values, reached = values[order], np.cumsum(weights[above][order])
+    else:
+        values, reached = np.sort(values), np.arange(1.0, values.size + 1)
+    shares = np.arange(bins) / bins * reached[-1]
+    return np.unique(values[np.searchsorted(reached, shares, side="left")])
+
+
+def _columns(X: Matrix, begin: int, end: int, weights: Array | None) -> tuple[Array, Array, Array]:
+    """Return values column after column, where each column begins, and their weights."""
+    if sp.issparse(X):
+        part = slice(X.indptr[begin], X.indptr[end])
+        indptr = X.indptr[begin : end + 1].astype(np.int64) - X.indptr[begin]
+        return X.data[part], indptr, NO_WEIGHTS if weights is None else weights[X.indices[part]]
+    values = np.ascontiguousarray(X[:, begin:end].T).ravel()
+    indptr = np.arange(end - begin + 1) * X.shape[0]
+    return values, indptr, NO_WEIGHTS if weights is None else np.tile(weights, end - begin)
+
+
+def _all_values(X: Matrix, weights: Array | None) -> tuple[Array, Array]:
+    if sp.issparse(X):
+        X = X.tocsr()
+        w = None if weights is None else np.repeat(weights, np.diff(X.indptr))
+        return X.data, NO_WEIGHTS if w is None else w
+    w = None if weights is None else np.repeat(weights, X.shape[1])
+    return np.ascontiguousarray(X).ravel(), NO_WEIGHTS if w is None else w

@@ -1,0 +1,123 @@
+r"""Support vector classification with the histogram intersection kernel, by ICD.
+
+:math:`f(x) = b + \sum_j T_j(x_j)` with one function :math:`T_j` per feature: the kernel
+:math:`\sum_j \min(x_j, y_j)` makes every feature contribute on its own, so a model is a sum of
+functions of one value each, training and prediction are look-ups, and every score splits into
+what each feature gave to it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import KW_ONLY
+from typing import Any
+
+import numpy as np
+from sklearn.utils.multiclass import check_classification_targets
+
+from hilbin._arrays import Array
+from hilbin._parameters import estimator, require_choice
+from hilbin.estimators._fit import Fit, Pair, ScoreClassifier, check_classes, class_factors
+from hilbin.estimators.intersection.model import IntersectionModel, Training
+from hilbin.solvers import Hinge, Result, crammer_singer, icd
+
+LOSSES = {"squared_hinge": Hinge(squared=True), "hinge": Hinge()}
+MULTI_CLASS = ("ovr", "crammer_singer")
+
+
+@estimator
+class IntersectionSVC(ScoreClassifier, IntersectionModel):
+    r"""Histogram intersection SVM, trained and evaluated by look-ups.
+
+    It minimizes :math:`\tfrac12 \|w\|^2 + \sum_i C_i \, \ell(y_i f(x_i))` in the feature space of
+    :math:`k(x, y) = B + \sum_j \min(x_j, y_j)`, one class against the rest. A sweep over the data
+    costs a few operations per value, whatever the number of rows: about as much as in a linear SVM.
+
+    Parameters
+    ----------
+    C : float, default=1e-3
+        Weight of the loss. Features are measured in hundredths of their range, so the same ``C``
+        suits all numbers of bins, and no scaling of the data changes it.
+    loss : {"squared_hinge", "hinge"}, default="squared_hinge"
+        :math:`\max(0, 1 - yf)^2` or :math:`\max(0, 1 - yf)`. Crammer and Singer's machine has a
+        loss of its own.
+    multi_class : {"ovr", "crammer_singer"}, default="ovr"
+        One class against the rest, or all classes in one problem.
+    class_weight : dict or "balanced", optional
+        Factor of ``C`` for the rows of each class.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        Labels.
+
+    References
+    ----------
+    J. Wu, *A Fast Dual Method for HIK SVM Learning*, ECCV 2010.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from hilbin.estimators import IntersectionSVC
+    >>> X, y = load_digits(return_X_y=True)
+    >>> model = IntersectionSVC().fit(X[:1000], y[:1000])
+    >>> model.score(X[1000:], y[1000:]) > 0.92
+    True
+    >>> contributions = model.explain(X[1000:1001])
+    >>> contributions.shape
+    (1, 64, 10)
+    """
+
+    _: KW_ONLY
+    loss: str = "squared_hinge"
+    multi_class: str = "ovr"
+    class_weight: Any = None
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        require_choice("loss", self.loss, tuple(LOSSES))
+        require_choice("multi_class", self.multi_class, MULTI_CLASS)
+
+    @property
+    def _together(self) -> bool:
+        return self.multi_class == "crammer_singer"
+
+    @property
+    def _bounded(self) -> bool:
+        return self._together or self.loss == "hinge"
+
+    def _prepare(self, X: Any, y: Any, sample_weight: Any) -> Training:
+        rows, y, weights = self._examples(X, y, sample_weight)
+        check_classification_targets(y)
+        classes, labels = np.unique(y, return_inverse=True)
+        self.classes_ = check_classes(classes)
+        return self._train_on(rows, labels, weights, 1 if classes.size == 2 else classes.size)
+
+    def _shapes(self, training: Training) -> list[tuple[int, ...]]:
+        n, classes = training.targets.size, self.classes_.size
+        return [(n, classes)] if self._together else [(n,)] * (1 if classes == 2 else classes)
+
+    def _solve(self, training: Training, starts: Sequence[Any] | None, data: Pair) -> list[Array]:
+        labels, weights, classes = training.targets, training.weights, self.classes_
+        C = self.C * weights * class_factors(self.class_weight, classes, labels, weights)
+        given: dict[str, Any] = {"seed": training.seed}
+
+        def one_against_rest(k: int, **course: Any) -> Result:
+            positive = k if classes.size > 2 else 1
+            signs = np.where(labels == positive, 1.0, -1.0)
+            problem = LOSSES[self.loss].problem(signs, C, constant=training.constant)
+            return icd(training.rows, problem, **given, **course)
+
+        def all_in_one(_: int, **course: Any) -> Result:
+            options = {"n_classes": classes.size, "constant": training.constant, **given}
+            return crammer_singer(training.rows, labels, C, **options, **course)
+
+        names = [str(c) for c in (classes if classes.size > 2 else classes[1:])]
+        solver, names = (
+            (all_in_one, ["all classes"]) if self._together else (one_against_rest, names)
+        )
+        with Fit(self, *data, names) as fit:
+            results = fit.solve(solver, **self._course(starts))
+            coef = np.column_stack([r.coef for r in results])
+            intercept = np.hstack([r.intercept for r in results])
+            if coef.shape[1] == 2:  # the difference of two scores is one score
+                coef, intercept = coef[:, 1:] - coef[:, :1], intercept[1:] - intercept[:1]
+            return self._keep(fit, training, coef, intercept, results)

@@ -1,0 +1,1 @@
+"""Estimators with any kernel: sums of kernel values to training rows."""

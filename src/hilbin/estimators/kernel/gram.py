@@ -1,0 +1,304 @@
+r"""The Gram matrix of the rows of a fit: whole, sparse, or row by row, whatever memory allows.
+
+It is computed once. Machines that see a part of the rows, and folds of a cross-validation, take
+their part of it; kernels of compact support give a sparse matrix that is never made dense; where
+the matrix would not fit, the solver asks for rows and keeps as many as it may.
+
+:func:`check_gram` refuses a given matrix that cannot be one, and names the entry that says so. A
+matrix is symmetric if :math:`Kv = K^\top v` for a random :math:`v`: two products find the rows of
+entries that differ, without a second matrix, and whether all are finite. Reading a large matrix
+takes longer than to train on it, which reads the rows of few support vectors: there, pairs of
+entries are compared, and what is not finite is found if training reads it. Positive definiteness
+would take the eigenvalues; seen are entries with :math:`K_{ij}^2 > K_{ii} K_{jj}` in some of the
+rows.
+"""
+
+import itertools
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from joblib import effective_n_jobs
+
+from hilbin._arrays import Array, Matrix, check_rows, to_dense
+from hilbin.estimators._fit import outer_level
+from hilbin.kernels import Gaussian, Kernel, NotPositiveDefiniteWarning
+from hilbin.kernels.bandwidth import sample
+from hilbin.parallel import ranges
+from hilbin.solvers.gram import LazyRows, canonical, gram_rows, sparse_entries
+
+CHUNK = 2048  # rows and columns that are computed together where the matrix is rounded
+MANY = 2000  # rows of a matrix of which not all are computed if few may be needed
+BATCH = 8  # rows computed at a time, for every thread
+SAMPLE = 256  # rows from which a typical value is taken
+MOST_WHOLE = 2048  # rows of a given matrix that is read as a whole
+PAIRS = 3000  # entries that are compared in a larger one
+MOST_ROWS = 64  # rows that are looked at entry by entry
+ADVICE = (
+    "Training ends where no step improves, which need not be the optimum; "
+    "hilbin.kernels.repair_psd gives the nearest matrix that is positive definite"
+)
+
+
+@dataclass(frozen=True, repr=False)
+class CallableKernel(Kernel):
+    """A function ``(X, Y) -> matrix`` as a kernel."""
+
+    function: Callable[[Matrix, Matrix], Any]
+
+    def _gram(self, X: Matrix, Y: Matrix | None, n_jobs: int | None) -> Any:
+        Y = X if Y is None else Y
+        K = check_rows(self.function(X, Y), "the matrix that kernel returned")
+        if K.shape != (X.shape[0], Y.shape[0]):
+            raise ValueError(
+                f"kernel returned a matrix of shape {K.shape} for {X.shape[0]} and {Y.shape[0]} "
+                "rows"
+            )
+        return K
+
+    def _diag(self, X: Matrix) -> Array:
+        blocks = [to_dense(self._gram(X[b:e], None, None)) for b, e in ranges(X.shape[0], 64)]
+        return np.concatenate([np.diag(block) for block in blocks]).astype(np.float64)
+
+
+@dataclass(frozen=True)
+class Gram:
+    """Kernel values between the rows of a fit.
+
+    Parameters
+    ----------
+    K : array, CSR matrix or None
+        All of them; None if they do not fit.
+    kernel : Kernel, optional
+        Computes them; None if they were given.
+    X : matrix, optional
+        The rows.
+    dtype : dtype
+        Type of the values.
+    memory : int
+        Bytes for them.
+    n_jobs : int, optional
+        Threads that compute them.
+    which : array of int, optional
+        The rows and columns of ``K`` that count; all by default.
+    """
+
+    K: Any
+    kernel: Kernel | None
+    X: Matrix
+    dtype: Any
+    memory: int
+    n_jobs: int | None
+    which: Array | None = None
+
+    @classmethod
+    def of_rows(
+        cls,
+        kernel: Kernel,
+        X: Matrix,
+        dtype: Any,
+        memory: int,
+        n_jobs: int | None,
+        *,
+        few: bool = False,
+    ) -> "Gram":
+        """Compute the matrix, if it fits and not ``few`` of many rows will be asked for."""
+        n = X.shape[0]
+        some = few and n >= MANY and dtype == np.float32 and not isinstance(kernel, CallableKernel)
+        if not kernel.compact and (some or n * n * np.dtype(dtype).itemsize > memory):
+            K = None
+        elif kernel.compact or isinstance(kernel, CallableKernel) or X.dtype == dtype:
+            K = kernel._gram(X, None, n_jobs).astype(dtype, copy=False)
+        else:
+            K = _rounded_gram(kernel, X, dtype, n_jobs)
+        return cls(K, kernel, X, dtype, memory, n_jobs)
+
+    @classmethod
+    def of_matrix(cls, K: Matrix, dtype: Any) -> "Gram":
+        """Take a matrix as it was given; it is symmetric, so Fortran order is C order."""
+        K = K.T if not sp.issparse(K) and K.flags.f_contiguous else K
+        return cls(K.astype(dtype, copy=False), None, None, dtype, 0, None)
+
+    @property
+    def is_lazy(self) -> bool:
+        """Whether rows are computed when they are asked for."""
+        return self.K is None
+
+    @cached_property
+    def rows(self) -> Any:
+        """What solvers take; all that share it share its cache."""
+        if self.kernel is not None and self.K is None:
+            return LazyRows(
+                self._compute,
+                self.kernel._diag(self.X),
+                self.memory,
+                batch=BATCH * effective_n_jobs(self.n_jobs),
+                square=self._square,
+            )
+        whole = gram_rows(self.K)
+        return whole if self.which is None else whole.restricted(self.which)
+
+    def subset(self, index: Array) -> "Gram":
+        """Return the matrix of some of the rows."""
+        if self.K is not None:
+            return replace(self, which=self._places(index))
+        assert self.kernel is not None
+        return Gram.of_rows(self.kernel, self.X[index], self.dtype, self.memory, self.n_jobs)
+
+    def between(self, some: Array, others: Array) -> Any:
+        """Return the values between some rows and others."""
+        if self.K is not None:
+            some, others = self._places(some), self._places(others)
+            sparse = sp.issparse(self.K)
+            return self.K[some][:, others] if sparse else self.K[np.ix_(some, others)]
+        assert self.kernel is not None
+        return self.kernel._gram(self.X[some], self.X[others], self.n_jobs)
+
+    def mean(self, weights: Array) -> float:
+        """Return the mean of all values, weighted by both rows; some rows stand for many."""
+        index = np.unique(np.linspace(0, weights.size - 1, SAMPLE).astype(np.intp))
+        every = np.arange(weights.size)
+        rows = self._compute(index) if self.K is None else self.between(index, every)
+        return float(np.average(rows @ weights, weights=weights[index])) / float(weights.sum())
+
+    def _places(self, index: Array) -> Array:
+        return index if self.which is None else self.which[index]
+
+    def _compute(self, index: Array) -> Array:
+        return np.ascontiguousarray(to_dense(self._against(self.X[index])), self.dtype)
+
+    def _square(self, index: Array) -> Array:
+        assert self.kernel is not None
+        return _rounded_gram(self.kernel, self.X[index], self.dtype, self.n_jobs)
+
+    @cached_property
+    def _against(self) -> Callable[[Matrix], Any]:
+        assert self.kernel is not None
+        return self.kernel._against(self.X, self.n_jobs)
+
+
+def resolved(kernel: Any, X: Matrix, random: Any) -> Kernel:
+    """Return the kernel to use, with rules resolved; None is a Gaussian of median width.
+
+    Rules look at different rows only, so that a weight of 2 is the row twice for them, too.
+    """
+    if kernel is not None and not isinstance(kernel, Kernel):
+        return CallableKernel(kernel)
+    rows = _different(sample(X, random))
+    if kernel is None:
+        kernel = Gaussian(gamma="median") if rows.shape[0] > 1 else Gaussian()
+    kernel = kernel._resolve(rows, random)
+    kernel._require_resolved()
+    return kernel
+
+
+def _different(X: Matrix) -> Matrix:
+    """Return every row once."""
+    if sp.issparse(X):
+        parts = [slice(b, e) for b, e in itertools.pairwise(X.indptr)]
+        keys = [(X.indices[part].tobytes(), X.data[part].tobytes()) for part in parts]
+    else:
+        keys = [row.tobytes() for row in X]
+    return X[np.sort([*{key: i for i, key in enumerate(keys)}.values()])]
+
+
+def _rounded_gram(kernel: Kernel, X: Matrix, dtype: Any, n_jobs: int | None) -> Array:
+    """Return the symmetric matrix in another dtype, each value computed once, in that of ``X``."""
+    parts = ranges(X.shape[0], CHUNK)
+    K = np.empty((X.shape[0], X.shape[0]), dtype)
+    for b, e in parts:
+        K[b:e, b:e] = kernel._gram(X[b:e], None, n_jobs)
+        for c, f in parts[: b // CHUNK]:
+            block = kernel._gram(X[b:e], X[c:f], n_jobs)
+            K[b:e, c:f], K[c:f, b:e] = block, block.T
+    return K
+
+
+def check_gram(K: Matrix, name: str = "X") -> None:
+    """Refuse a matrix that is not symmetric or has no diagonal; warn of an indefinite one."""
+    if K.shape[0] != K.shape[1]:
+        check_rows(K, name)
+        raise ValueError(
+            f"{name} must be square, the kernel between all pairs of training rows; got shape "
+            f"{K.shape}"
+        )
+    K = canonical(K) if sp.issparse(K) else K
+    every = np.arange(K.shape[0])
+    diagonal = _entries(K, every, every).astype(np.float64)
+    if K.shape[0] <= MOST_WHOLE or not np.isfinite(diagonal).all():
+        check_rows(K, name)
+    if (diagonal < 0).any():
+        i = int(np.argmin(diagonal))
+        raise ValueError(f"{name}[{i}, {i}] = {diagonal[i]} is negative: {name} is no Gram matrix")
+    _refuse_empty_diagonal(K, diagonal, name)
+    tolerance = float(np.sqrt(np.finfo(K.dtype).eps)) * diagonal.max()
+    for i, j in _suspects(K, tolerance):
+        if not abs(K[i, j] - K[j, i]) <= tolerance:
+            raise ValueError(
+                f"{name} is not symmetric: {name}[{i}, {j}] = {K[i, j]}, but {name}[{j}, {i}] = "
+                f"{K[j, i]}"
+            )
+    excess = _excess(K, np.sqrt(diagonal), tolerance)
+    if excess is not None:
+        i, j = excess
+        warnings.warn(
+            f"{name} is not positive definite: {name}[{i}, {j}] = {K[i, j]}, but {name}[{i}, {i}] "
+            f"= {diagonal[i]} and {name}[{j}, {j}] = {diagonal[j]}. {ADVICE}",
+            NotPositiveDefiniteWarning,
+            stacklevel=outer_level(),
+        )
+
+
+def _refuse_empty_diagonal(K: Matrix, diagonal: Array, name: str) -> None:
+    empty = np.flatnonzero(diagonal == 0)
+    if not empty.size:
+        return
+    rows = abs(K[empty]).max(axis=1)
+    sizes = rows.toarray().ravel() if sp.issparse(rows) else np.asarray(rows)
+    if not sizes.any():
+        return
+    i = int(empty[np.argmax(sizes > 0)])
+    raise ValueError(
+        f"{name}[{i}, {i}] is 0, or not stored, but row {i} is not empty: {name} is no Gram "
+        "matrix. Are these distances, or neighbors without the row itself?"
+    )
+
+
+def _entries(K: Any, i: Array, j: Array) -> Array:
+    found: Array = sparse_entries(K, i, j) if sp.issparse(K) else K[i, j]
+    return found
+
+
+def _suspects(K: Any, tolerance: float) -> Iterator[tuple[int, int]]:
+    """Give places where the matrix may differ from its transpose; rounding is suspected, too."""
+    random = np.random.default_rng(0)
+    n = K.shape[0]
+    if n > MOST_WHOLE:
+        i, j = random.integers(n, size=(2, PAIRS))
+        if sp.issparse(K) and K.nnz:
+            place = random.integers(K.nnz, size=PAIRS)
+            i, j = np.searchsorted(K.indptr, place, side="right") - 1, K.indices[place]
+        apart = np.flatnonzero(~(np.abs(_entries(K, i, j) - _entries(K, j, i)) <= tolerance))
+        yield from ((int(i[k]), int(j[k])) for k in apart)
+        return
+    v = random.normal(size=n).astype(K.dtype)
+    for i in np.flatnonzero(np.abs(K @ v - K.T @ v) > tolerance):
+        row, column = (line.toarray() if sp.issparse(line) else line for line in (K[i], K[:, i]))
+        yield int(i), int(np.argmax(np.abs(np.ravel(row) - np.ravel(column))))
+
+
+def _excess(K: Any, norms: Array, tolerance: float) -> tuple[int, int] | None:
+    """Find an entry larger than two rows of these norms can have; some rows are looked at."""
+    some = np.unique(np.linspace(0, K.shape[0] - 1, MOST_ROWS).astype(np.intp))
+    rows = K[some]
+    if sp.issparse(K):
+        i, j = np.repeat(np.arange(some.size), np.diff(rows.indptr)), rows.indices
+        beyond = np.abs(rows.data) > norms[some[i]] * norms[j] + tolerance
+        i, j = i[beyond], j[beyond]
+    else:
+        i, j = np.nonzero(np.abs(rows) > norms[some, None] * norms + tolerance)
+    return (int(some[i[0]]), int(j[0])) if i.size else None

@@ -1,0 +1,255 @@
+r"""Support vector classification with any kernel.
+
+:math:`f(x) = b + \sum_i c_i k(x_i, x)`, a sum over the training rows near the border between the
+classes, the support vectors. Two classes are one machine; more are several machines, or one problem
+for all, Crammer and Singer's. All machines of a fit, all values of ``C`` of a path and all folds of
+a cross-validation share one Gram matrix.
+"""
+
+from collections.abc import Sequence
+from dataclasses import KW_ONLY, replace
+from typing import Any, Self
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.metrics import accuracy_score
+from sklearn.model_selection import check_cv
+from sklearn.utils import check_random_state
+from sklearn.utils.multiclass import check_classification_targets
+
+from hilbin._arrays import Array
+from hilbin._parameters import estimator, require_choice
+from hilbin.estimators._fit import (
+    Fit,
+    Pair,
+    ScoreClassifier,
+    check_classes,
+    class_factors,
+    labels_of,
+)
+from hilbin.estimators.kernel.machine import BAND, STEPS, SWEEPS, LossMachine, Training
+from hilbin.estimators.kernel.multiclass import (
+    MULTI_CLASS,
+    class_scores,
+    code_book,
+    machine_names,
+)
+from hilbin.parallel import ranges
+from hilbin.solvers import Hinge, Result, crammer_singer, icd, smo
+
+
+@estimator
+class KernelSVC(ScoreClassifier, LossMachine):
+    r"""Support vector machine with any kernel, given or computed, dense, sparse or row by row.
+
+    It minimizes :math:`\tfrac12 \|w\|^2 + \sum_i C_i \max(0, 1 - y_i f(x_i))`, the problem of
+    :class:`sklearn.svm.SVC`, with a certificate of how far the solution can be from the optimum.
+
+    Parameters
+    ----------
+    multi_class : {"ovr", "ovo", "dag", "ecoc", "crammer_singer"}, default="ovr"
+        More than two classes: one class against the rest; all pairs, which vote, equal votes being
+        decided by the sum of the scores; the same pairs, the loser leaving until one is left; error
+        correcting codes, the class with the least loss; or all classes in one problem, whose
+        intercept is always penalized.
+    code_book : array-like of shape (n_classes, n_machines), optional
+        For ``"ecoc"``: what every machine learns the classes as, -1 or 1, or 0 for not at all. By
+        default all ways to split up to 7 classes in two, and a random choice for more.
+    class_weight : dict or "balanced", optional
+        Factor of ``C`` for the rows of each class.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        Labels.
+    code_book_ : ndarray of shape (n_classes, n_machines)
+        What every machine has learnt the classes as; None for Crammer and Singer's.
+
+    Notes
+    -----
+    A given matrix is refused if it is not symmetric or has an empty diagonal. One that is not
+    positive definite is trained on, as LIBSVM does, until no step improves; there is a warning if
+    two rows suffice to see it.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from hilbin.estimators import KernelSVC
+    >>> from hilbin.kernels import Chi2, Exponential
+    >>> X, y = load_digits(return_X_y=True)
+    >>> model = KernelSVC(Exponential(Chi2(), gamma="mean"), C=10).fit(X[:500], y[:500])
+    >>> bool(model.score(X[500:], y[500:]) > 0.92)
+    True
+    >>> model.cross_validate(X[:500], y[:500], cv=3, Cs=[0.1, 10]).shape
+    (3, 2)
+    """
+
+    _: KW_ONLY
+    multi_class: str = "ovr"
+    code_book: Any = None
+    class_weight: Any = None
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        require_choice("multi_class", self.multi_class, MULTI_CLASS)
+
+    def _prepare(self, X: Any, y: Any, sample_weight: Any, *, once: bool = False) -> Training:
+        rows, y = self._checked(X, y)
+        check_classification_targets(y)
+        few = once and self._is_free and np.unique(y).size == 2
+        training = self._train_on(rows, y, sample_weight, few=few and self.multi_class == "ovr")
+        return replace(training, targets=self._encode(training.targets))
+
+    def _encode(self, y: Array) -> Array:
+        """Return labels as numbers; keep ``classes_`` and ``code_book_``."""
+        classes, labels = np.unique(y, return_inverse=True)
+        self.classes_ = check_classes(classes)
+        random = check_random_state(self.random_state)
+        self.code_book_ = code_book(self.multi_class, self.code_book, classes, random)
+        return labels
+
+    def _shapes(self, training: Training) -> list[tuple[int, ...]]:
+        if self.code_book_ is None:
+            return [(training.targets.size, self.classes_.size)]
+        return [(int(n),) for n in np.count_nonzero(self.code_book_[training.targets], axis=0)]
+
+    def _solve(self, training: Training, starts: Sequence[Any] | None, data: Pair) -> list[Array]:
+        labels, weights = training.targets, training.weights
+        C = self.C * weights * class_factors(self.class_weight, self.classes_, labels, weights)
+        if self.code_book_ is None:
+            return self._solve_together(training, C, starts, data)
+        machines = self.code_book_.T
+        seen = [np.flatnonzero(machine[labels]) for machine in machines]
+        intercept = self._intercept(training)
+
+        def solver(k: int, **course: Any) -> Result:
+            rows = seen[k]
+            gram = training.gram if rows.size == labels.size else training.gram.subset(rows)
+            signs = machines[k][labels[rows]].astype(np.float64)
+            problem = Hinge().problem(signs, C[rows], **intercept)
+            if self._is_free:
+                return smo(gram.rows, problem, **course)
+            return icd(gram.rows, problem, seed=training.seed, **course)
+
+        names = machine_names(self.multi_class, self.code_book_, self.classes_)
+        unit, limits = ("step", STEPS) if self._is_free else ("sweep", SWEEPS)
+        with Fit(self, *data, names, unit) as fit:
+            course = self._course(training.gram, limits)
+            results = fit.solve(solver, starts=starts, **course)
+            coef = _by_machine(seen, results, labels.size)
+            self._keep(fit, training, coef, np.hstack([r.intercept for r in results]), results)
+        return [r.dual for r in results]
+
+    def _solve_together(
+        self, training: Training, C: Array, starts: Sequence[Any] | None, data: Pair
+    ) -> list[Array]:
+        """Train all classes in one problem."""
+        gram, constant = training.gram, self._constant(training)
+        if gram.is_lazy:
+            megabytes = np.dtype(gram.dtype).itemsize * training.index.size**2 / 2**20
+            raise ValueError(
+                'multi_class="crammer_singer" needs the whole Gram matrix, '
+                f"{megabytes:.1f} MiB: memory={self.memory} is less"
+            )
+
+        def solver(_: int, **course: Any) -> Result:
+            return crammer_singer(
+                gram.rows, training.targets, C, n_classes=self.classes_.size, constant=constant,
+                seed=training.seed, **course,
+            )  # fmt: skip
+
+        with Fit(self, *data, ["all classes"]) as fit:
+            (result,) = fit.solve(solver, starts=starts, **self._course(gram, SWEEPS))
+            coef, intercept = result.coef, np.asarray(result.intercept)
+            if self.classes_.size == 2:  # the difference of two scores
+                coef, intercept = coef[:, 1:] - coef[:, :1], intercept[1:] - intercept[:1]
+            self._keep(fit, training, coef, intercept, [result])
+        return [result.dual]
+
+    def _scores(self, X: Any) -> Array:
+        scores = class_scores(self.multi_class, self.code_book_, self.machine_scores(X))
+        return scores[:, None] if scores.ndim == 1 else scores
+
+    def machine_scores(self, X: Any) -> Array:
+        """Compute the score of every machine; ``code_book_`` tells their classes.
+
+        With ``"ovo"`` the scores of classes, ``decision_function``, are the votes of machines and
+        with ``"dag"`` the round in which a class leaves, and a fraction that grows with the sum of
+        its scores; with ``"ecoc"`` they are minus the loss.
+
+        Parameters
+        ----------
+        X : array-like or sparse of shape (n_samples, n_features)
+            Samples, or the kernel between them and the training rows.
+
+        Returns
+        -------
+        scores : ndarray of shape (n_samples, n_machines)
+        """
+        return self._machine_scores(X)
+
+    def cross_validate(
+        self, X: Any, y: Any, cv: Any = 5, *, Cs: Any = None, sample_weight: Any = None
+    ) -> Array:
+        """Measure the accuracy on rows that were left out, from one Gram matrix for all folds.
+
+        Rules of the kernel are resolved on all rows, without their labels.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As in ``fit``; weights count in the accuracy, too.
+        cv : int, splitter or iterable of (train, test), default=5
+            The folds, as in :func:`sklearn.model_selection.cross_validate`.
+        Cs : array-like of float, optional
+            Weights of the loss to try instead of ``C``.
+
+        Returns
+        -------
+        scores : ndarray of shape (n_folds,), or (n_folds, len(Cs)) if ``Cs`` are given
+        """
+        whole = clone(self)
+        training = whole._prepare(X, y, sample_weight)
+        folds = check_cv(cv, y, classifier=True).split(np.zeros((len(y), 1)), y)
+        tried = [self.C] if Cs is None else Cs
+        scores = np.array([self._fold_scores(whole, training, fold, tried) for fold in folds])
+        return scores[:, 0] if Cs is None else scores
+
+    def _fold_scores(
+        self, whole: Self, training: Training, fold: tuple[Array, Array], Cs: Any
+    ) -> list[float]:
+        """Return the accuracy on one part of the rows of models of the other, for every ``C``."""
+        place = np.full(training.X.shape[0], -1)
+        place[training.index] = np.arange(training.index.size)
+        train, test = (place[rows][place[rows] >= 0] for rows in fold)
+        labels, weights = whole.classes_[training.targets], training.weights
+        first = clone(self)
+        vars(first).update({name: v for name, v in vars(whole).items() if name.endswith("_")})
+        part = replace(
+            training,
+            gram=training.gram.subset(train),
+            index=training.index[train],
+            targets=first._encode(labels[train]),
+            weights=weights[train],
+        )
+        accuracies = []
+        for model in self._along(first, part, Cs, (training.X, labels)):
+            support = place[model.support_]
+            height = max(1, BAND * 2**20 // (8 * max(1, support.size)))
+            parts = (slice(b, e) for b, e in ranges(test.size, height))
+            bands = ((part, training.gram.between(test[part], support)) for part in parts)
+            scores = class_scores(self.multi_class, model.code_book_, model._sums(bands, test.size))
+            found = labels_of(model.classes_, scores)
+            accuracies.append(accuracy_score(labels[test], found, sample_weight=weights[test]))
+        return accuracies
+
+
+def _by_machine(seen: list[Array], results: list[Result], n: int) -> Any:
+    """Return the coefficients as a CSR array with a column per machine."""
+    parts = [
+        (rows[r.coef != 0], r.coef[r.coef != 0]) for rows, r in zip(seen, results, strict=True)
+    ]
+    machines = np.repeat(np.arange(len(parts)), [rows.size for rows, _ in parts])
+    rows, values = (np.concatenate(column) for column in zip(*parts, strict=True))
+    return sp.csr_array((values, (rows, machines)), (n, len(parts)))
