@@ -79,7 +79,7 @@ template <class Code> void define_sums(nb::module_& m) {
   }, "codes"_array, "indices"_array, "indptr"_array, "offsets"_array, "coefficients"_array, "sums"_array);
 }
 
-void level_tables(Matrix<double> sums, Int64s offsets, Doubles levels) {
+void level_lookup(Matrix<double> sums, Int64s offsets, Doubles levels) {
   nb::gil_scoped_release release;
   const ptrdiff_t width = sums.shape(1);
   require(levels.shape(0) == sums.shape(0), "levels have the wrong length");
@@ -213,7 +213,7 @@ void define_codes(nb::module_& m) {
   define_bins<double, uint8_t>(m);
   define_bins<double, uint16_t>(m);
   m.def("pad_levels", &pad_levels, "levels"_array, "offsets"_array, "features"_array, "room"_array, "out"_array);
-  m.def("level_tables", &level_tables, "sums"_array, "offsets"_array, "levels"_array);
+  m.def("level_lookup", &level_lookup, "sums"_array, "offsets"_array, "levels"_array);
 }
 
 }  // namespace hilbin

@@ -1,11 +1,11 @@
 // Dual coordinate descent for the box-constrained duals of support vector machines:
 //
-//   min over a  of  1/2 c'Kc + 1/2 sum_i D_i a_i^2 - sum_i p_i a_i + eps sum_i |a_i|,   c_i = s_i a_i,
-//   low_i <= a_i <= high_i.
+//   min over c  of  1/2 c'Kc + 1/2 sum_i D_i c_i^2 - t'c + eps sum_i |c_i|,   low_i <= c_i <= high_i.
 //
-// Classification has s = y, p = 1, low = 0, eps = 0; regression s = 1, p = y, low = -high. K is known
-// by a state that scores row i, f_i = sum_j K_ij c_j, and takes a change of c_i. Shrinking and the
-// bounds it goes by are those of LIBLINEAR (Hsieh et al., ICML 2008).
+// K is known by a state that scores row i, f_i = sum_j K_ij c_j, and takes a change of c_i. Shrinking and the bounds
+// it goes by are those of LIBLINEAR (Hsieh et al., ICML 2008). LIBLINEAR's variables of a classifier are the |c_i|, so
+// the gradients of rows whose c_i cannot be positive are reported, and compared with those bounds, with their sign
+// turned.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -21,7 +21,7 @@ namespace hilbin {
 
 // One row of the problem: a cache line, because the order of visits is random.
 struct Sample {
-  double sign, linear, low, high, diagonal, curvature, dual, unused;
+  double linear, low, high, diagonal, curvature, coef, unused[2];
 };
 static_assert(sizeof(Sample) == 64);
 
@@ -34,12 +34,15 @@ struct Random {  // xorshift64*
     const uint64_t bits = (state * 2685821657736338717ull) >> 32;
     return (bits * n) >> 32;  // n < 2^32
   }
+  void shuffle(int32_t* order, int64_t n) {
+    for (int64_t i = 0; i < n; ++i) std::swap(order[i], order[i + int64_t(below(uint64_t(n - i)))]);
+  }
 };
 
 struct Sweep {
   double highest = -std::numeric_limits<double>::infinity();
   double lowest = std::numeric_limits<double>::infinity();
-  int64_t active = 0, updates = 0;
+  int64_t active = 0;
   int64_t missing = -1;  // a row that is needed and not there: the sweep ends before it
 };
 
@@ -98,11 +101,11 @@ template <class F> struct CachedGramState {
 template <class State> bool has(const State&, ptrdiff_t) { return true; }
 template <class F> bool has(const CachedGramState<F>& state, ptrdiff_t row) { return state.has(row); }
 
-// The best value of a_i, given the gradient without eps.
-inline double best_dual(const Sample& s, double gradient, double epsilon) {
+// The best value of c_i, given the gradient without eps.
+inline double best_coef(const Sample& s, double gradient, double epsilon) {
   double at;
   if (s.curvature > 0) {
-    const double free = s.curvature * s.dual - gradient;  // the minimum, before eps, times the curvature
+    const double free = s.curvature * s.coef - gradient;  // the minimum, before eps, times the curvature
     at = free > epsilon ? (free - epsilon) / s.curvature : free < -epsilon ? (free + epsilon) / s.curvature : 0;
   } else {
     at = gradient < -epsilon ? s.high : gradient > epsilon ? s.low : 0;
@@ -114,12 +117,12 @@ constexpr int look_ahead = 3;
 
 // One visit of every active row in random order. A row whose gradient says that it stays at its bound,
 // by more than the largest violation of the last sweep (`above`, `below`), leaves the active set. The
-// kernel has a constant `bias` added, whose weight is `offset`.
+// kernel has a `constant` added, whose weight is `offset`.
 template <class State>
 Sweep sweep(const State& state, Sample* samples, int32_t* order, int64_t active, double above, double below,
-            double epsilon, double bias, double& offset, Random& random) {
+            double epsilon, double constant, double& offset, Random& random) {
   Sweep done;
-  for (int64_t i = 0; i < active; ++i) std::swap(order[i], order[i + int64_t(random.below(uint64_t(active - i)))]);
+  random.shuffle(order, active);
   for (int64_t at = 0; at < active; ++at) {
     if (at + look_ahead < active) {
       state.prefetch(order[at + look_ahead]);
@@ -127,42 +130,41 @@ Sweep sweep(const State& state, Sample* samples, int32_t* order, int64_t active,
     }
     const int32_t i = order[at];
     Sample& s = samples[i];
-    const double gradient = s.sign * (state.score(i) + bias * offset) - s.linear + s.diagonal * s.dual;
-    const double up = gradient + (s.dual >= 0 ? epsilon : -epsilon), down = gradient + (s.dual > 0 ? epsilon : -epsilon);
-    const bool at_low = s.dual <= s.low, at_high = s.dual >= s.high;
-    if ((at_high || up > above) && (at_low || down < below)) {
+    const double gradient = state.score(i) + constant * offset - s.linear + s.diagonal * s.coef;
+    const double up = gradient + (s.coef >= 0 ? epsilon : -epsilon), down = gradient + (s.coef > 0 ? epsilon : -epsilon);
+    const bool at_low = s.coef <= s.low, at_high = s.coef >= s.high, turned = s.high <= 0;
+    if ((at_high || up > (turned ? -below : above)) && (at_low || down < (turned ? -above : below))) {
       std::swap(order[at--], order[--active]);
       continue;
     }
     const double violation = !at_high && up < 0 ? up : !at_low && down > 0 ? down : 0;
-    done.highest = std::max(done.highest, violation);
-    done.lowest = std::min(done.lowest, violation);
+    done.highest = std::max(done.highest, turned ? -violation : violation);
+    done.lowest = std::min(done.lowest, turned ? -violation : violation);
     if (std::fabs(violation) <= 1e-12) continue;
-    const double best = best_dual(s, gradient, epsilon), change = s.sign * (best - s.dual);
+    const double best = best_coef(s, gradient, epsilon), change = best - s.coef;
     if (change == 0) continue;
     if (!has(state, i)) {
       done.missing = i;
       break;
     }
-    s.dual = best;
+    s.coef = best;
     state.update(i, change);
     offset += change;
-    ++done.updates;
   }
   done.active = active;
   return done;
 }
 
-// The dual of Crammer and Singer, one table of coefficients a_ik per class k, whose sum over k is 0 and which is
-// at most `most_i` for the class of row i and 0 for the others; c = a. With g_k = f_k(x_i) + 1[k is not the class],
-// the best a_i is min(bound, (beta - g_k + A a_ik) / A) for the beta that makes their sum 0.
+// The dual of Crammer and Singer, one coefficient c_ik per class k, whose sum over k is 0 and which is at most `most_i` for
+// the class of row i and 0 for the others. With g_k = f_k(x_i) + 1[k is not the class], the best c_ik is
+// min(bound, (beta - g_k + A c_ik) / A) for the beta that makes their sum 0.
 struct MultiSample {
   double most, curvature;
   int64_t label;
 };
 
 // `gradient` are the g_k; fills `best`. `sorted` is scratch.
-inline void best_duals(const MultiSample& s, const double* gradient, const double* dual, int classes, double* best,
+inline void best_coefs(const MultiSample& s, const double* gradient, const double* coef, int classes, double* best,
                        double* sorted) {
   const double A = s.curvature;
   if (A <= 0) {  // no score depends on this row
@@ -170,7 +172,7 @@ inline void best_duals(const MultiSample& s, const double* gradient, const doubl
     return;
   }
   for (int k = 0; k < classes; ++k) {
-    best[k] = gradient[k] - A * dual[k];
+    best[k] = gradient[k] - A * coef[k];
     sorted[k] = best[k] + (k == s.label ? A * s.most : 0);
   }
   std::sort(sorted, sorted + classes, [](double a, double b) { return a > b; });
@@ -184,41 +186,40 @@ inline void best_duals(const MultiSample& s, const double* gradient, const doubl
 // One visit of every active row; `above` is the largest violation of the last sweep. A row that has no
 // coefficients, and whose class leads by more than that, leaves the active set.
 template <class State>
-Sweep sweep_classes(const State* states, int classes, const MultiSample* samples, double* duals, int32_t* order,
-                    int64_t active, double above, double bias, double* offsets, Random& random) {
+Sweep sweep_classes(const State* states, int classes, const MultiSample* samples, double* coefs, int32_t* order,
+                    int64_t active, double above, double constant, double* offsets, Random& random) {
   Sweep done;
   done.lowest = 0;
   std::vector<double> scratch(3 * size_t(classes));
   double *gradient = scratch.data(), *best = gradient + classes, *sorted = best + classes;
-  for (int64_t i = 0; i < active; ++i) std::swap(order[i], order[i + int64_t(random.below(uint64_t(active - i)))]);
+  random.shuffle(order, active);
   for (int64_t at = 0; at < active; ++at) {
     const int32_t i = order[at];
     const MultiSample& s = samples[i];
-    double* dual = duals + int64_t(i) * classes;
+    double* coef = coefs + int64_t(i) * classes;
     double highest = -std::numeric_limits<double>::infinity(), other = highest, lowest = -highest;
     for (int k = 0; k < classes; ++k) {
-      gradient[k] = states[k].score(i) + bias * offsets[k] + (k != s.label);
+      gradient[k] = states[k].score(i) + constant * offsets[k] + (k != s.label);
       highest = std::max(highest, gradient[k]);
       if (k != s.label) other = std::max(other, gradient[k]);
-      const double room = (k == s.label ? s.most : 0) - dual[k];
+      const double room = (k == s.label ? s.most : 0) - coef[k];
       if (room > 1e-12 * s.most) lowest = std::min(lowest, gradient[k]);  // rounding is no room
     }
     const double violation = highest - lowest;
-    if (dual[s.label] == 0 && gradient[s.label] - other > above) {
+    if (coef[s.label] == 0 && gradient[s.label] - other > above) {
       std::swap(order[at--], order[--active]);
       continue;
     }
     done.highest = std::max(done.highest, violation);
     if (violation <= 1e-12) continue;
-    best_duals(s, gradient, dual, classes, best, sorted);
+    best_coefs(s, gradient, coef, classes, best, sorted);
     for (int k = 0; k < classes; ++k) {
-      const double change = best[k] - dual[k];
+      const double change = best[k] - coef[k];
       if (std::fabs(change) <= 1e-14 * s.most) continue;
-      dual[k] = best[k];
+      coef[k] = best[k];
       states[k].update(i, change);
       offsets[k] += change;
     }
-    ++done.updates;
   }
   done.active = active;
   return done;

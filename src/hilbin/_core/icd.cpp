@@ -1,11 +1,11 @@
-// Bindings of the dual solvers on tables and Gram matrices. Every function is single-threaded and releases the GIL.
+// Bindings of dual coordinate descent on look-up tables and Gram matrices. Every function is single-threaded and releases the GIL.
 #include <nanobind/stl/tuple.h>
 
 #include <tuple>
 #include <vector>
 
 #include "descent.hpp"
-#include "tables.hpp"
+#include "lookup.hpp"
 #include "with_codes.hpp"
 
 using namespace nb::literals;
@@ -13,15 +13,13 @@ using namespace nb::literals;
 namespace hilbin {
 namespace {
 
-using Doubles = Vector<const double>;
-
 enum { group_kind, group_cells, group_levels, group_level_stride, group_places, group_numbers };
 
-// The tables as Python describes them: a row of numbers for every group.
+// The look-up tables as Python describes them: a row of numbers for every group.
 template <class F, class Codes>
-Tables<F, Codes> tables(Codes codes, const Matrix<const int64_t>& groups, F* cells, const F* levels, const int64_t* places) {
+Lookup<F, Codes> lookup(Codes codes, const Matrix<const int64_t>& groups, F* cells, const F* levels, const int64_t* places) {
   require(groups.shape(0) <= most_groups && groups.shape(1) == group_numbers, "wrong description of groups");
-  Tables<F, Codes> made{codes, int(groups.shape(0)), {}, {}};
+  Lookup<F, Codes> made{codes, int(groups.shape(0)), {}, {}};
   for (int g = 0; g < made.groups; ++g) {
     const int64_t* numbers = groups.data() + g * group_numbers;
     made.kind[g] = int(numbers[group_kind]);
@@ -31,183 +29,125 @@ Tables<F, Codes> tables(Codes codes, const Matrix<const int64_t>& groups, F* cel
   return made;
 }
 
-template <class F, class Codes>
-std::vector<Tables<F, Codes>> class_tables(Codes codes, const Matrix<const int64_t>& groups, const Matrix<F>& cells,
-                                           const Vector<const F>& levels, const Int64s& places) {
-  std::vector<Tables<F, Codes>> made;
-  for (size_t k = 0; k < cells.shape(0); ++k)
-    made.push_back(tables<F>(codes, groups, cells.data() + k * cells.shape(1), levels.data(), places.data()));
-  return made;
-}
-
-template <class State> void add_rows(const State& state, const Doubles& coefficients) {
-  for (size_t i = 0; i < coefficients.shape(0); ++i)
-    if (coefficients.data()[i] != 0) state.update(ptrdiff_t(i), coefficients.data()[i]);
-}
-
-// What changes during the descent.
-struct Course {
-  Matrix<double> samples;
-  Vector<int32_t> order;
-  int64_t active;
-  double above, below, epsilon, bias;
-  Vector<double> offset;
-  Vector<uint64_t> random;
-
-  template <class State> std::tuple<int64_t, double, double, int64_t> run(const State& state) const {
-    const Sweep done = sweep_with(state);
-    return {done.active, done.highest, done.lowest, done.updates};
-  }
-
-  template <class State> Sweep sweep_with(const State& state) const {
-    require(samples.shape(1) == 8 && order.shape(0) == samples.shape(0), "samples have the wrong shape");
+// One sweep of the descent. `made(given..., memory)` is the state that has its numbers in this memory.
+template <class F, class... Given, class Make, class... Names>
+void define_sweep(nb::module_& m, const char* name, Make made, Names... names) {
+  m.def(name, [made](Given... given, Vector<F> memory, Matrix<double> samples, Vector<int32_t> order, int64_t active,
+                     double above, double below, double epsilon, double constant, Vector<double> offset, Vector<uint64_t> random) {
+    nb::gil_scoped_release release;
+    require(samples.shape(1) * sizeof(double) == sizeof(Sample) && order.shape(0) == samples.shape(0), "samples have the wrong shape");
     require(0 <= active && active <= int64_t(order.shape(0)), "active is out of range");
     require(offset.shape(0) == 1 && random.shape(0) == 1, "offset and random have one number each");
+    const auto state = made(given..., memory.data(), memory.shape(0), samples.shape(0));
     Random generator{random.data()[0]};
-    const Sweep done = sweep(state, reinterpret_cast<Sample*>(samples.data()), order.data(), active, above, below,
-                             epsilon, bias, offset.data()[0], generator);
+    const Sweep done = sweep(state, reinterpret_cast<Sample*>(samples.data()), order.data(), active, above, below, epsilon,
+                             constant, offset.data()[0], generator);
     random.data()[0] = generator.state;
-    return done;
-  }
-};
-
-// The same for Crammer and Singer.
-struct ClassCourse {
-  Matrix<double> samples;  // most, curvature and the class of every row
-  Matrix<double> duals;
-  Vector<int32_t> order;
-  int64_t active;
-  double above, bias;
-  Vector<double> offsets;
-  Vector<uint64_t> random;
-
-  template <class State> std::tuple<int64_t, double, int64_t> run(const std::vector<State>& states) const {
-    const int classes = int(duals.shape(1));
-    require(int(states.size()) == classes && int(offsets.shape(0)) == classes, "wrong number of classes");
-    require(samples.shape(1) == 3 && samples.shape(0) == duals.shape(0) && order.shape(0) == duals.shape(0), "samples have the wrong shape");
-    require(0 <= active && active <= int64_t(order.shape(0)) && random.shape(0) == 1, "active is out of range");
-    std::vector<MultiSample> made(samples.shape(0));
-    for (size_t i = 0; i < made.size(); ++i) {
-      const double* from = samples.data() + 3 * i;
-      made[i] = {from[0], from[1], int64_t(from[2])};
-    }
-    Random generator{random.data()[0]};
-    const Sweep done = sweep_classes(states.data(), classes, made.data(), duals.data(), order.data(), active, above,
-                                     bias, offsets.data(), generator);
-    random.data()[0] = generator.state;
-    return {done.active, done.highest, done.updates};
-  }
-};
-
-#define HILBIN_CLASS_TYPES \
-  Matrix<double> samples, Matrix<double> duals, Vector<int32_t> order, int64_t active, double above, double bias, \
-      Vector<double> offsets, Vector<uint64_t> random
-#define HILBIN_CLASS_COURSE ClassCourse{samples, duals, order, active, above, bias, offsets, random}
-#define HILBIN_CLASS_NAMES \
-  "samples"_array, "duals"_array, "order"_array, "active"_a, "above"_a, "bias"_a, "offsets"_array, "random"_array
-
-#define HILBIN_COURSE_TYPES \
-  Matrix<double> samples, Vector<int32_t> order, int64_t active, double above, double below, double epsilon, \
-      double bias, Vector<double> offset, Vector<uint64_t> random
-#define HILBIN_COURSE Course{samples, order, active, above, below, epsilon, bias, offset, random}
-#define HILBIN_COURSE_NAMES \
-  "samples"_array, "order"_array, "active"_a, "above"_a, "below"_a, "epsilon"_a, "bias"_a, "offset"_array, "random"_array
-
-template <class F> void define_gram(nb::module_& m) {
-  m.def("sweep_gram", [](Matrix<const F> gram, Vector<F> scores, HILBIN_COURSE_TYPES) {
-    nb::gil_scoped_release release;
-    require(gram.shape(0) == gram.shape(1) && gram.shape(0) == scores.shape(0) && gram.shape(0) == samples.shape(0),
-            "gram has the wrong shape");
-    return HILBIN_COURSE.run(GramState<F>{gram.data(), scores.data(), ptrdiff_t(gram.shape(0))});
-  }, "gram"_array, "scores"_array, HILBIN_COURSE_NAMES);
-  m.def("sweep_classes_gram", [](Matrix<const F> gram, Matrix<F> scores, HILBIN_CLASS_TYPES) {
-    nb::gil_scoped_release release;
-    const ptrdiff_t n = gram.shape(0);
-    require(gram.shape(1) == gram.shape(0) && scores.shape(1) == gram.shape(0), "gram has the wrong shape");
-    std::vector<GramState<F>> states;
-    for (size_t k = 0; k < scores.shape(0); ++k) states.push_back({gram.data(), scores.data() + k * n, n});
-    return HILBIN_CLASS_COURSE.run(states);
-  }, "gram"_array, "scores"_array, HILBIN_CLASS_NAMES);
+    return std::tuple{done.active, done.highest, done.lowest, done.missing};
+  }, names..., "memory"_array, "samples"_array, "order"_array, "active"_a, "above"_a, "below"_a, "epsilon"_a, "constant"_a,
+     "offset"_array, "random"_array);
 }
 
-template <class F> void define_cached_gram(nb::module_& m) {
-  m.def("sweep_cached_gram", [](Matrix<const F> cache, Vector<const int32_t> slots, Vector<int64_t> stamps, Vector<int64_t> clock,
-                                Vector<double> scores, HILBIN_COURSE_TYPES) {
+// One sweep of Crammer and Singer's problem, with a row of memory for every class.
+template <class F, class... Given, class Make, class... Names>
+void define_sweep_classes(nb::module_& m, const char* name, Make made, Names... names) {
+  m.def(name, [made](Given... given, Matrix<F> memory, Vector<const double> most, Vector<const double> curvature,
+                     Vector<const int64_t> labels, Matrix<double> coefs, Vector<int32_t> order, int64_t active, double above,
+                     double constant, Vector<double> offsets, Vector<uint64_t> random) {
     nb::gil_scoped_release release;
-    const size_t n = samples.shape(0);
-    require(cache.shape(1) == n && scores.shape(0) == n && slots.shape(0) == n, "the cache has the wrong shape");
-    require(stamps.shape(0) == cache.shape(0) && clock.shape(0) == 1, "there is a stamp for every row of the cache");
-    for (size_t i = 0; i < n; ++i) require(slots.data()[i] < int64_t(cache.shape(0)), "a slot is out of range");
-    const Sweep done = HILBIN_COURSE.sweep_with(
-        CachedGramState<F>{cache.data(), slots.data(), stamps.data(), clock.data(), scores.data(), ptrdiff_t(n)});
-    return std::tuple{done.active, done.highest, done.lowest, done.updates, done.missing};
-  }, "cache"_array, "slots"_array, "stamps"_array, "clock"_array, "scores"_array, HILBIN_COURSE_NAMES);
+    const size_t rows = coefs.shape(0), classes = coefs.shape(1);
+    require(memory.shape(0) == classes && offsets.shape(0) == classes, "wrong number of classes");
+    require(most.shape(0) == rows && curvature.shape(0) == rows && labels.shape(0) == rows && order.shape(0) == rows,
+            "the arrays differ in length");
+    require(0 <= active && active <= int64_t(rows) && random.shape(0) == 1, "active is out of range");
+    std::vector<decltype(made(given..., memory.data(), rows, rows))> states;
+    for (size_t k = 0; k < classes; ++k)
+      states.push_back(made(given..., memory.data() + k * memory.shape(1), memory.shape(1), rows));
+    std::vector<MultiSample> samples;
+    for (size_t i = 0; i < rows; ++i) samples.push_back({most.data()[i], curvature.data()[i], labels.data()[i]});
+    Random generator{random.data()[0]};
+    const Sweep done = sweep_classes(states.data(), int(classes), samples.data(), coefs.data(), order.data(), active, above,
+                                     constant, offsets.data(), generator);
+    random.data()[0] = generator.state;
+    return std::tuple{done.active, done.highest, done.lowest, done.missing};
+  }, names..., "memory"_array, "most"_array, "curvature"_array, "labels"_array, "coefs"_array, "order"_array, "active"_a,
+     "above"_a, "constant"_a, "offsets"_array, "random"_array);
+}
+
+// Adds rows times coefficients to the memory of a state.
+template <class F, class... Given, class Make, class... Names>
+void define_add(nb::module_& m, const char* name, Make made, Names... names) {
+  m.def(name, [made](Given... given, Vector<F> memory, Vector<const double> coefficients) {
+    nb::gil_scoped_release release;
+    const auto state = made(given..., memory.data(), memory.shape(0), coefficients.shape(0));
+    for (size_t i = 0; i < coefficients.shape(0); ++i)
+      if (coefficients.data()[i] != 0) state.update(ptrdiff_t(i), coefficients.data()[i]);
+  }, names..., "memory"_array, "coefficients"_array);
+}
+
+template <class F> void define_gram(nb::module_& m) {
+  using Gram = Matrix<const F>;
+  auto made = [](const Gram& gram, F* scores, size_t size, size_t rows) {
+    require(gram.shape(0) == gram.shape(1) && gram.shape(0) == rows && size == rows, "gram has the wrong shape");
+    return GramState<F>{gram.data(), scores, ptrdiff_t(rows)};
+  };
+  define_sweep<F, Gram>(m, "sweep_gram", made, "gram"_array);
+  define_sweep_classes<F, Gram>(m, "sweep_classes_gram", made, "gram"_array);
 }
 
 template <class F, class Index> void define_sparse_gram(nb::module_& m) {
-  m.def("sweep_sparse_gram", [](Vector<const F> values, Vector<const int32_t> columns, Vector<const Index> indptr, Vector<F> scores,
-                                HILBIN_COURSE_TYPES) {
-    nb::gil_scoped_release release;
-    require(indptr.shape(0) == samples.shape(0) + 1 && scores.shape(0) == samples.shape(0), "gram has the wrong shape");
-    return HILBIN_COURSE.run(SparseGramState<F, Index>{values.data(), columns.data(), indptr.data(), scores.data()});
-  }, "values"_array, "columns"_array, "indptr"_array, "scores"_array, HILBIN_COURSE_NAMES);
-  m.def("sweep_classes_sparse_gram", [](Vector<const F> values, Vector<const int32_t> columns, Vector<const Index> indptr,
-                                        Matrix<F> scores, HILBIN_CLASS_TYPES) {
-    nb::gil_scoped_release release;
-    const size_t n = scores.shape(1);
-    require(indptr.shape(0) == n + 1, "gram has the wrong shape");
-    std::vector<SparseGramState<F, Index>> states;
-    for (size_t k = 0; k < scores.shape(0); ++k) states.push_back({values.data(), columns.data(), indptr.data(), scores.data() + k * n});
-    return HILBIN_CLASS_COURSE.run(states);
-  }, "values"_array, "columns"_array, "indptr"_array, "scores"_array, HILBIN_CLASS_NAMES);
+  using Values = Vector<const F>;
+  using Columns = Vector<const int32_t>;
+  using Indptr = Vector<const Index>;
+  auto made = [](const Values& values, const Columns& columns, const Indptr& indptr, F* scores, size_t size, size_t rows) {
+    require(indptr.shape(0) == rows + 1 && size == rows, "gram has the wrong shape");
+    return SparseGramState<F, Index>{values.data(), columns.data(), indptr.data(), scores};
+  };
+  define_sweep<F, Values, Columns, Indptr>(m, "sweep_sparse_gram", made, "values"_array, "columns"_array, "indptr"_array);
+  define_sweep_classes<F, Values, Columns, Indptr>(m, "sweep_classes_sparse_gram", made, "values"_array, "columns"_array, "indptr"_array);
+}
+
+void define_cached_gram(nb::module_& m) {
+  using Cache = Matrix<const float>;
+  using Slots = Vector<const int32_t>;
+  using Stamps = Vector<int64_t>;
+  auto made = [](const Cache& cache, const Slots& slots, const Stamps& stamps, const Stamps& clock, double* scores, size_t size, size_t rows) {
+    require(cache.shape(1) == rows && size == rows && slots.shape(0) == rows, "the cache has the wrong shape");
+    require(stamps.shape(0) == cache.shape(0) && clock.shape(0) == 1, "there is a stamp for every row of the cache");
+    for (size_t i = 0; i < rows; ++i) require(slots.data()[i] < int64_t(cache.shape(0)), "a slot is out of range");
+    return CachedGramState<float>{cache.data(), slots.data(), stamps.data(), clock.data(), scores, ptrdiff_t(rows)};
+  };
+  define_sweep<double, Cache, Slots, Stamps, Stamps>(m, "sweep_cached_gram", made, "cache"_array, "slots"_array, "stamps"_array, "clock"_array);
+}
+
+// Sweeps over look-up tables. `rows(codes, second, groups, number of rows)` are the ranks of rows.
+template <class F, class Codes, class Rows, class... Names>
+void define_lookup(nb::module_& m, const char* const (&names)[3], Rows rows, Names... arguments) {
+  using Groups = Matrix<const int64_t>;
+  using Levels = Vector<const F>;
+  auto made = [rows](const Codes& codes, const Int64s& second, const Groups& groups, const Levels& levels, const Int64s& places,
+                     F* cells, size_t, size_t n) {
+    return lookup<F>(rows(codes, second, groups.shape(0), n), groups, cells, levels.data(), places.data());
+  };
+  define_sweep<F, Codes, Int64s, Groups, Levels, Int64s>(m, names[0], made, arguments..., "groups"_array, "levels"_array, "places"_array);
+  define_sweep_classes<F, Codes, Int64s, Groups, Levels, Int64s>(m, names[1], made, arguments..., "groups"_array, "levels"_array, "places"_array);
+  define_add<F, Codes, Int64s, Groups, Levels, Int64s>(m, names[2], made, arguments..., "groups"_array, "levels"_array, "places"_array);
 }
 
 template <class F, class Code> void define_dense(nb::module_& m) {
-  m.def("sweep_dense", [](Matrix<const Code> codes, Int64s first, Matrix<const int64_t> groups, Vector<F> cells,
-                          Vector<const F> levels, Int64s places, HILBIN_COURSE_TYPES) {
-    nb::gil_scoped_release release;
-    require(codes.shape(0) == samples.shape(0) && first.shape(0) == groups.shape(0) + 1, "codes have the wrong shape");
-    const DenseCodes<Code> rows{codes.data(), ptrdiff_t(codes.shape(1)), first.data()};
-    return HILBIN_COURSE.run(tables<F>(rows, groups, cells.data(), levels.data(), places.data()));
-  }, "codes"_array, "first"_array, "groups"_array, "cells"_array, "levels"_array, "places"_array, HILBIN_COURSE_NAMES);
-  m.def("sweep_classes_dense", [](Matrix<const Code> codes, Int64s first, Matrix<const int64_t> groups, Matrix<F> cells,
-                                  Vector<const F> levels, Int64s places, HILBIN_CLASS_TYPES) {
-    nb::gil_scoped_release release;
-    require(codes.shape(0) == samples.shape(0) && first.shape(0) == groups.shape(0) + 1, "codes have the wrong shape");
-    const DenseCodes<Code> rows{codes.data(), ptrdiff_t(codes.shape(1)), first.data()};
-    return HILBIN_CLASS_COURSE.run(class_tables(rows, groups, cells, levels, places));
-  }, "codes"_array, "first"_array, "groups"_array, "cells"_array, "levels"_array, "places"_array, HILBIN_CLASS_NAMES);
-  m.def("add_dense", [](Matrix<const Code> codes, Int64s first, Matrix<const int64_t> groups, Vector<F> cells,
-                        Vector<const F> levels, Int64s places, Doubles coefficients) {
-    nb::gil_scoped_release release;
-    require(codes.shape(0) == coefficients.shape(0) && first.shape(0) == groups.shape(0) + 1, "codes have the wrong shape");
-    const DenseCodes<Code> rows{codes.data(), ptrdiff_t(codes.shape(1)), first.data()};
-    add_rows(tables<F>(rows, groups, cells.data(), levels.data(), places.data()), coefficients);
-  }, "codes"_array, "first"_array, "groups"_array, "cells"_array, "levels"_array, "places"_array, "coefficients"_array);
+  auto rows = [](const Matrix<const Code>& codes, const Int64s& first, size_t groups, size_t n) {
+    require(codes.shape(0) == n && first.shape(0) == groups + 1, "codes have the wrong shape");
+    return DenseCodes<Code>{codes.data(), ptrdiff_t(codes.shape(1)), first.data()};
+  };
+  define_lookup<F, Matrix<const Code>>(m, {"sweep_dense", "sweep_classes_dense", "add_dense"}, rows, "codes"_array, "first"_array);
 }
 
 template <class F, class Entry> void define_sparse(nb::module_& m) {
-  m.def("sweep_sparse", [](Vector<const Entry> entries, Int64s indptr, Matrix<const int64_t> groups, Vector<F> cells,
-                           Vector<const F> levels, Int64s places, HILBIN_COURSE_TYPES) {
-    nb::gil_scoped_release release;
-    require(indptr.shape(0) == samples.shape(0) * groups.shape(0) + 1, "indptr has the wrong length");
-    const SparseCodes<Entry> rows{entries.data(), indptr.data(), int(groups.shape(0))};
-    return HILBIN_COURSE.run(tables<F>(rows, groups, cells.data(), levels.data(), places.data()));
-  }, "entries"_array, "indptr"_array, "groups"_array, "cells"_array, "levels"_array, "places"_array, HILBIN_COURSE_NAMES);
-  m.def("sweep_classes_sparse", [](Vector<const Entry> entries, Int64s indptr, Matrix<const int64_t> groups, Matrix<F> cells,
-                                   Vector<const F> levels, Int64s places, HILBIN_CLASS_TYPES) {
-    nb::gil_scoped_release release;
-    require(indptr.shape(0) == samples.shape(0) * groups.shape(0) + 1, "indptr has the wrong length");
-    const SparseCodes<Entry> rows{entries.data(), indptr.data(), int(groups.shape(0))};
-    return HILBIN_CLASS_COURSE.run(class_tables(rows, groups, cells, levels, places));
-  }, "entries"_array, "indptr"_array, "groups"_array, "cells"_array, "levels"_array, "places"_array, HILBIN_CLASS_NAMES);
-  m.def("add_sparse", [](Vector<const Entry> entries, Int64s indptr, Matrix<const int64_t> groups, Vector<F> cells,
-                         Vector<const F> levels, Int64s places, Doubles coefficients) {
-    nb::gil_scoped_release release;
-    require(indptr.shape(0) == coefficients.shape(0) * groups.shape(0) + 1, "indptr has the wrong length");
-    const SparseCodes<Entry> rows{entries.data(), indptr.data(), int(groups.shape(0))};
-    add_rows(tables<F>(rows, groups, cells.data(), levels.data(), places.data()), coefficients);
-  }, "entries"_array, "indptr"_array, "groups"_array, "cells"_array, "levels"_array, "places"_array, "coefficients"_array);
+  auto rows = [](const Vector<const Entry>& entries, const Int64s& indptr, size_t groups, size_t n) {
+    require(indptr.shape(0) == n * groups + 1, "indptr has the wrong length");
+    return SparseCodes<Entry>{entries.data(), indptr.data(), int(groups)};
+  };
+  define_lookup<F, Vector<const Entry>>(m, {"sweep_sparse", "sweep_classes_sparse", "add_sparse"}, rows, "entries"_array, "indptr"_array);
 }
 
 // Entries of codes, dense or CSR, as the tables want them: every row in the order of groups, slot and code in one
@@ -244,7 +184,7 @@ template <class Code, class Entry> void define_packing(nb::module_& m) {
   }, "codes"_array, "indices"_array, "indptr"_array, "slots"_array, "group"_array, "groups"_a, "out"_array, "indptr_out"_array);
 }
 
-template <class F> void define_tables(nb::module_& m) {
+template <class F> void define_all(nb::module_& m) {
   define_gram<F>(m);
   define_sparse_gram<F, int32_t>(m);
   define_sparse_gram<F, int64_t>(m);
@@ -258,9 +198,9 @@ template <class F> void define_tables(nb::module_& m) {
 }  // namespace
 
 void define_icd(nb::module_& m) {
-  define_cached_gram<float>(m);
-  define_tables<float>(m);
-  define_tables<double>(m);
+  define_cached_gram(m);
+  define_all<float>(m);
+  define_all<double>(m);
   define_packing<uint8_t, uint32_t>(m);
   define_packing<uint8_t, uint64_t>(m);
   define_packing<uint16_t, uint64_t>(m);

@@ -170,16 +170,24 @@ inline double move(const Machine& m, ptrdiff_t i, ptrdiff_t j, double k) {
   return step;
 }
 
-// Rows of a dense matrix; `slots`, if given, says where in the matrix row i is, -1 that it is not there.
-template <class T> struct DenseRows {
+// All rows of a dense matrix.
+template <class T> struct WholeRows {
+  const T* values;
+  ptrdiff_t width;
+
+  bool has(ptrdiff_t) const { return true; }
+  const T* row(ptrdiff_t i) const { return values + i * width; }
+};
+
+// Some rows of a dense matrix: `slots` says where row i is, -1 that it is not there.
+template <class T> struct CachedRows {
   const T* values;
   ptrdiff_t width;
   const int32_t* slots;
   int64_t *stamps, *clock;
 
-  bool has(ptrdiff_t i) const { return slots == nullptr || slots[i] >= 0; }
+  bool has(ptrdiff_t i) const { return slots[i] >= 0; }
   const T* row(ptrdiff_t i) const {
-    if (slots == nullptr) return values + i * width;
     stamps[slots[i]] = ++*clock;
     return values + slots[i] * width;
   }

@@ -108,7 +108,7 @@ struct Candidates {
 // A change reaches few rows, so looking at all of them would cost most of a step: row i is the best of a few
 // candidates, found anew every so many steps, or once they are much worse than they were. Its partner is one of them
 // or any row that shares an entry with it.
-template <class T, class Index> Steps descend_sparse(const Machine& m, const SparseRows<T, Index>& rows, int64_t most, double tol) {
+template <class T, class Index> Steps descend(const Machine& m, const SparseRows<T, Index>& rows, int64_t most, double tol) {
   constexpr int64_t between = 32;
   const bool constant = std::all_of(m.diagonal, m.diagonal + m.rows, [&](double k) { return k == m.diagonal[0]; });
   Steps steps;

@@ -20,7 +20,8 @@ free: then it is the multiplier of the given sum, and the primal problem has the
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
 import numpy as np
 
@@ -103,12 +104,38 @@ class Problem:
     """
 
     linear: Array
-    low: float | Array
-    high: float | Array
-    diagonal: float | Array = 0.0
+    low: Any  # this and the others are arrays of shape (n,) from here on
+    high: Any
+    diagonal: Any = 0.0
     epsilon: float = 0.0
     constant: float = 0.0
     total: float | None = None
+
+    def __post_init__(self) -> None:
+        n = np.size(self.linear)
+        for name in ("linear", "low", "high", "diagonal"):
+            value = np.asarray(getattr(self, name), np.float64)
+            if value.shape not in ((), (n,)):
+                raise ValueError(f"{name} has the shape {value.shape}, but there are {n} rows")
+            object.__setattr__(self, name, np.ascontiguousarray(np.broadcast_to(value, n)))
+
+    def restricted(self, which: Array) -> Self:
+        """Return the problem of some of the rows; the total is that of all rows."""
+        names = ("linear", "low", "high", "diagonal")
+        return replace(self, **{name: getattr(self, name)[which] for name in names})
+
+    def gains(self, coef: Array, gradient: Array) -> tuple[Array, Array]:
+        """Return how much a unit of change up, and of change down, gains in every row.
+
+        The gradient is that of the objective without ``epsilon |c|``. A change that the bounds
+        forbid gains minus infinity.
+        """
+        slope_up = gradient + np.where(coef >= 0, self.epsilon, -self.epsilon)
+        slope_down = gradient + np.where(coef > 0, self.epsilon, -self.epsilon)
+        return (
+            np.where(coef < self.high, -slope_up, -np.inf),
+            np.where(coef > self.low, slope_down, -np.inf),
+        )
 
     def losses(self, scores: Array) -> Array:
         """Return the loss of every row at these scores."""
@@ -127,7 +154,7 @@ class Problem:
         lower = (
             float(self.linear @ coef)
             - self.epsilon * float(np.abs(coef).sum())
-            - 0.5 * (squared_norm + float(np.sum(self.diagonal * coef**2)))
+            - 0.5 * (squared_norm + float(self.diagonal @ coef**2))
         )
         losses = float(self.losses(products + intercept).sum())
         upper = 0.5 * squared_norm + losses + (self.total or 0.0) * intercept

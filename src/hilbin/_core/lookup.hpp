@@ -1,4 +1,4 @@
-// Sums of minima kept as tables. A feature has levels v_0 = 0 < v_1 < ... < v_m, a row holds the rank
+// Sums of minima kept as look-up tables. A feature has levels v_0 = 0 < v_1 < ... < v_m, a row holds the rank
 // of its value in every feature, and T(r) = sum_i c_i min(x_i, v_r) is what the rows i with
 // coefficients c_i contribute to the score of a row of rank r. A kind of table says how T is stored:
 // at(r) reads T(r), and add(r, c) makes T the sum with one more row.
@@ -8,10 +8,6 @@
 //              the blocks before q by c, P of those after it by c v_r, and I within block q alone.
 //   Deep<D>    the same with D levels of blocks of blocks: 16^(D+1) levels, of which add() touches 32 D + 16 cells.
 //   Hinge      H(r) = sum_i c_i max(x_i - v_r, 0), T(r) = H(0) - H(r); add() touches r cells.
-//   Plain      the table of Wu (ECCV 2010): T itself, of any length; add() touches all of it.
-//   Fenwick    sums of c and of c x in binary indexed trees; both functions take log2(m) steps.
-//
-// The last two are there to be compared with.
 #pragma once
 #include <algorithm>
 #include <cstddef>
@@ -129,40 +125,7 @@ struct Hinge {
   }
 };
 
-// places: where the cells begin, the levels, and how many cells there are, filled up to whole vectors.
-struct Plain {
-  static constexpr int per_slot = 3;
-  template <class F> static HILBIN_INLINE F at(const Place<F>& p, ptrdiff_t slot, uint32_t r) {
-    return p.cells[p.places[slot * per_slot] + r];
-  }
-  template <class F> static HILBIN_INLINE void add(const Place<F>& p, ptrdiff_t slot, uint32_t r, F c) {
-    const int64_t* at = p.places + slot * per_slot;
-    for (int64_t k = 0; k < at[2]; k += lanes<F>)
-      add_minima<lanes<F>>(p.cells + at[0] + k, p.levels + at[1] + k, p.levels[at[1] + r], c);
-  }
-};
-
-// places: where the pairs begin, the levels, and how many levels there are. The first pair holds the sum of c.
-struct Fenwick {
-  static constexpr int per_slot = 3;
-  template <class F> static HILBIN_INLINE F at(const Place<F>& p, ptrdiff_t slot, uint32_t r) {
-    const int64_t* at = p.places + slot * per_slot;
-    const F* t = p.cells + at[0];
-    F below = 0, product = 0;
-    for (uint32_t k = r; k > 0; k &= k - 1) below += t[2 * k], product += t[2 * k + 1];
-    return product + p.levels[at[1] + r] * (t[0] - below);
-  }
-  template <class F> static HILBIN_INLINE void add(const Place<F>& p, ptrdiff_t slot, uint32_t r, F c) {
-    const int64_t* at = p.places + slot * per_slot;
-    F* t = p.cells + at[0];
-    const F product = c * p.levels[at[1] + r];
-    if (r == 0) return;
-    t[0] += c;
-    for (int64_t k = r; k < at[2]; k += k & -k) t[2 * k] += c, t[2 * k + 1] += product;
-  }
-};
-
-enum class Kind : int { flat8, flat16, flat32, two4, two8, two16, deep2, deep3, deep4, hinge, plain, fenwick };
+enum class Kind : int { flat8, flat16, flat32, two4, two8, two16, deep2, deep3, deep4, hinge };
 
 // Calls use(Kind struct) for a kind known at run time.
 template <class Use> HILBIN_INLINE void with_kind(int kind, Use use) {
@@ -177,8 +140,6 @@ template <class Use> HILBIN_INLINE void with_kind(int kind, Use use) {
     case Kind::deep3: return use(Deep<3>{});
     case Kind::deep4: return use(Deep<4>{});
     case Kind::hinge: return use(Hinge{});
-    case Kind::plain: return use(Plain{});
-    case Kind::fenwick: return use(Fenwick{});
   }
 }
 
@@ -226,10 +187,10 @@ template <class Entry> struct SparseCodes {
   }
 };
 
-constexpr int most_groups = 12;
+constexpr int most_groups = 10;  // one of every kind
 
-// The tables of all features, in groups of one kind each, and the rows that index them.
-template <class F, class Codes> struct Tables {
+// The look-up tables of all features, in groups of one kind each, and the rows that index them.
+template <class F, class Codes> struct Lookup {
   Codes codes;
   int groups;
   int kind[most_groups];

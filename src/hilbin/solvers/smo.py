@@ -1,0 +1,225 @@
+r"""Sequential minimal optimization: the dual of a kernel machine with a free intercept.
+
+**Problem.** A :class:`Problem` whose coefficients have a given sum, with neither ``diagonal`` nor
+``constant``:
+
+.. math::
+    \min_c \; \tfrac12 c^\top K c - t^\top c + \epsilon \|c\|_1, \qquad
+    l_i \le c_i \le u_i, \quad \textstyle\sum_i c_i = s .
+
+A classifier has :math:`t = y`, :math:`c_i` between 0 and :math:`y_i C_i`, and :math:`s = 0`; a
+regression :math:`t = y`, :math:`-C_i \le c_i \le C_i`; a one-class machine :math:`t = 0`,
+:math:`0 \le c_i \le 1 / \nu n`, :math:`s = 1`; the smallest ball around the data (SVDD) the same
+with :math:`t_i = K_{ii} / 2`. The multiplier of the sum is the intercept.
+
+**Algorithm.** Two coefficients at a time, chosen by second-order information (Fan, Chen and Lin).
+Rows that will stay at a bound are left out: once they are many, and as many steps have been made as
+take as long as that, the matrix of the others is taken out and solved on its own, and all rows are
+checked in the end.
+
+**Stopping rule.** LIBSVM's: no pair of rows violates its conditions by more than ``tol``. The
+duality gap is computed afterwards from ``c`` alone, in float64.
+
+**References.** J. Platt, *Fast Training of Support Vector Machines using Sequential Minimal
+Optimization*, 1999. R.-E. Fan, P.-H. Chen and C.-J. Lin, *Working Set Selection Using Second Order
+Information for Training SVM*, JMLR 2005.
+"""
+
+from dataclasses import dataclass
+from typing import Any, Protocol, Self
+
+import numpy as np
+
+from hilbin._arrays import Array
+from hilbin.solvers.problem import Callback, Problem, Result, interruptible
+
+ROUND = 1000  # steps between two calls of the callback
+SHRUNK = 0.5  # share of the rows at which their matrix is taken out
+ROUNDING = 1e-12
+FEW = 500  # rows that are not worth it
+
+
+@dataclass(frozen=True)
+class State:
+    """Coefficients and the gradient ``K c - t`` of a problem, which the compiled steps change."""
+
+    problem: Problem
+    norms: Array
+    coef: Array
+    gradient: Array
+
+    @property
+    def arguments(self) -> tuple[Any, ...]:
+        """The arguments of a compiled step that do not describe the matrix."""
+        low, high, epsilon = self.problem.low, self.problem.high, float(self.problem.epsilon)
+        return self.coef, self.gradient, low, high, self.norms, epsilon
+
+    def gains(self) -> tuple[Array, Array]:
+        """Return how much a change up, and a change down, gains in every row."""
+        return self.problem.gains(self.coef, self.gradient)
+
+    def restricted(self, which: Array) -> Self:
+        """Return a copy of the state of some of the rows."""
+        arrays = (array[which] for array in (self.norms, self.coef, self.gradient))
+        return type(self)(self.problem.restricted(which), *arrays)
+
+
+class StepRows(Protocol):
+    """A Gram matrix on which :func:`smo` works."""
+
+    norms: Array
+
+    def steps(self, state: State, most: int, tol: float) -> tuple[int, float]:
+        """Make at most so many steps; return their number and the violation before the last."""
+
+    def scores(self, coef: Array) -> Array:
+        """Return ``K @ coef`` in float64, for a vector or columns of coefficients."""
+
+    def price(self, size: int) -> float:
+        """Return how many steps take as long as taking out the matrix of so many rows."""
+
+    def restricted(self, which: Array) -> "StepRows":
+        """Return the matrix of some of the rows."""
+
+
+@dataclass
+class _Course:
+    """How far a descent has come, and whether it goes on."""
+
+    tol: float
+    max_iter: int
+    callback: Callback | None
+    n_iter: int = 0
+    stopped: bool = False
+
+    def count(self, steps: int, violation: float) -> None:
+        """Count steps, and ask whether to go on."""
+        self.n_iter += steps
+        if self.n_iter >= self.max_iter:
+            self.stopped = True
+        if self.callback is not None and not self.callback(self.n_iter, violation):
+            self.stopped = True
+
+
+def smo(
+    rows: StepRows,
+    problem: Problem,
+    *,
+    tol: float = 1e-3,
+    max_iter: int = 100_000_000,
+    start: Array | None = None,
+    shrinking: bool = True,
+    callback: Callback | None = None,
+) -> Result:
+    """Minimize; the module says what, how, and when it stops.
+
+    Parameters
+    ----------
+    rows : LazyRows, or from gram_rows
+        The Gram matrix.
+    problem : Problem
+        The problem; it has a ``total``, and no ``diagonal`` and ``constant``.
+    tol : float, default=1e-3
+        Largest violation of a pair of rows.
+    max_iter : int, default=100_000_000
+        Largest number of steps.
+    start : array of shape (n,), optional
+        Coefficients to start from; moved into the bounds and to the right sum.
+    shrinking : bool, default=True
+        Whether rows that will stay at a bound are left out for a time.
+    callback : callable, optional
+        Called every so many steps with their number and the violation; false ends the descent. A
+        keyboard interrupt ends it as well: the coefficients so far are returned, not converged,
+        after a last call with -1.
+
+    Returns
+    -------
+    result : Result
+        ``n_iter`` counts steps.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hilbin.solvers import Problem, gram_rows, smo
+    >>> x, y = np.array([1.0, 2.0, 5.0, 6.0]), np.array([-1.0, -1.0, 1.0, 1.0])
+    >>> K = np.minimum.outer(x, x)
+    >>> problem = Problem(y, np.minimum(0, y), np.maximum(0, y), total=0.0)
+    >>> result = smo(gram_rows(K), problem, tol=1e-6)
+    >>> np.round(K @ result.coef + result.intercept, 4)
+    array([-1., -1.,  1.,  1.])
+    """
+    if problem.total is None or problem.diagonal.any() or problem.constant:
+        raise ValueError("smo needs a problem with a total, without diagonal and constant")
+    coef = feasible(np.zeros(problem.linear.size) if start is None else start, problem)
+    gradient = -problem.linear + (rows.scores(coef) if coef.any() else 0)
+    state = State(problem, rows.norms, coef, gradient)
+    course = _Course(tol, max_iter, callback)
+    converged = False
+    with interruptible(callback):
+        converged = _descend(rows, state, course, shrinking)
+    products = rows.scores(coef)
+    intercept = _intercept(problem, coef, products - problem.linear)
+    return problem.certified(coef, products, intercept, course.n_iter, converged)
+
+
+def feasible(coef: Array, problem: Problem) -> Array:
+    """Move coefficients into their bounds, then the first of them until the sum is right."""
+    low, high, total = problem.low, problem.high, float(problem.total or 0.0)
+    coef = np.clip(np.asarray(coef, np.float64), low, high)
+    missing = total - coef.sum()
+    if abs(missing) <= ROUNDING * np.abs(coef).sum():
+        return coef  # to move a coefficient off its bound by so little helps nobody
+    room = high - coef if missing > 0 else coef - low
+    if abs(missing) > room.sum() * (1 + 1e-9):
+        raise ValueError(f"no coefficients within the bounds have the sum {problem.total}")
+    before = np.cumsum(room) - room
+    moved = coef + np.sign(missing) * np.clip(abs(missing) - before, 0, room)
+    return np.clip(moved, low, high)
+
+
+def _descend(rows: StepRows, state: State, course: _Course, shrinking: bool) -> bool:
+    """Make steps until the tolerance is reached (true) or the course is stopped."""
+    n = state.coef.size
+    since, patience = 0, 1
+    while not course.stopped:
+        most = min(ROUND, course.max_iter - course.n_iter)
+        done, violation = rows.steps(state, most, course.tol)
+        course.count(done, violation)
+        if violation <= course.tol:
+            return True
+        since += done
+        if not shrinking or n < FEW or since < ROUND:
+            continue
+        part = np.flatnonzero(_moving(state))
+        if part.size <= SHRUNK * n and since >= patience * rows.price(part.size):
+            _descend_part(rows, part, state, course)
+            since, patience = 0, 2 * patience
+    return False
+
+
+def _descend_part(rows: StepRows, part: Array, state: State, course: _Course) -> None:
+    """Make steps with some of the rows, on their own matrix."""
+    inner = state.restricted(part)
+    change = np.zeros(state.coef.size)
+    try:
+        _descend(rows.restricted(part), inner, course, True)
+    finally:  # an interrupt loses nothing
+        change[part] = inner.coef - state.coef[part]
+        state.coef[part] = inner.coef
+    state.gradient[:] += rows.scores(change)
+
+
+def _moving(state: State) -> Array:
+    """Return which rows can take part in a step, unless the gradients change a lot."""
+    up, down = state.gains()
+    return (up >= -down.max()) | (down >= -up.max())
+
+
+def _intercept(problem: Problem, coef: Array, gradient: Array) -> float:
+    """Return the multiplier of the sum: the mean of the free rows', else the middle of the rest."""
+    up, down = problem.gains(coef, gradient)
+    free = up == -down
+    if free.any():
+        return float(up[free].mean())
+    ends = [end for end in (up.max(), -down.max()) if np.isfinite(end)]
+    return float(np.mean(ends))
