@@ -16,7 +16,7 @@ from harness import claim, compare
 from scipy.linalg import blas
 
 from hilbin.kernels import GCS, Quantile, Reordering, reorder
-from hilbin.solvers import sparse_kernel_ridge
+from hilbin.solvers import kernel_ridge
 
 CSR, BAND, DENSE = "CSR", "band", "dense"
 ALPHA = 0.1
@@ -84,7 +84,7 @@ def solutions(K: sp.csr_array, A: Array, band: Array, order: Array) -> dict[str,
         return scipy.linalg.solve(H, t, assume_a="pos", overwrite_a=True, check_finite=False)
 
     ways: dict[str, Callable[[], Array]] = {
-        CSR: lambda: sparse_kernel_ridge(K, t, ALPHA, intercept=False).coef[:, 0],
+        CSR: lambda: kernel_ridge(K, t, ALPHA, fit_intercept=False).coef[:, 0],
         BAND: lambda: scipy.linalg.solveh_banded(shifted, t[order], lower=True, check_finite=False),
         DENSE: dense_solve,
     }

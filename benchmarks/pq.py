@@ -11,13 +11,15 @@ from harness import claim, compare
 
 from hilbin._core import core
 from hilbin.maps import PQCodes, ProductQuantizer
-from hilbin.solvers import Hinge, MatrixRows, Risk, WordRows, WordTables, bundle_risk
+from hilbin.solvers import Hinge, Risk, bundle
+from hilbin.solvers.coded import PQLookup, PQRows
+from hilbin.solvers.risk import MatrixRows
 
 G, WORDS, CLASSES = 8, 256, 20
 LAM = 1e-5  # of the mean loss: far from solved after the passes that are timed
 KINDS = ("delayed", "immediate", "BLAS")
 TEXT = (
-    "5000 rows of 40,960 float32 numbers, as large as Fisher vectors: 5120 blocks of 8 "
+    "5000 rows of 40,960 float32 numbers, as large as Fisher vectors: 5120 parts of 8 "
     "components, 256 words each, random; and the Fisher vectors of all 4485 images of scene15, "
     "16,384 numbers each, with the words of a product quantizer. The matrix of the peer is what "
     "the codes decode to, so that all solve the same problem. One thread, best of interleaved "
@@ -25,7 +27,7 @@ TEXT = (
     "into tables, against the transposed sgemv. A product with the words, forwards (expansion) "
     "and backwards (reduction), is a row of its own, and part of what is called whole. An "
     "iteration of the bundle solver has all of that and the solver's own work; the three kinds of "
-    "rows make the same iterations. Immediate expansion decodes blocks of 512 rows x 256 numbers "
+    "rows make the same iterations. Immediate expansion decodes tiles of 512 rows x 256 numbers "
     "and multiplies them by BLAS. Per value the codes are an eighth of a byte instead of four: "
     "BLAS waits for memory, look-ups for the first cache. The words take as much as 8192 rows of "
     "codes, however many rows there are: memory is given without and with them."
@@ -80,11 +82,11 @@ class Setting(NamedTuple):
         y = np.concatenate([split.y, split.y_test])
         return cls(codes, codes.decode(), np.where(y[:, None] == np.unique(y), 1.0, -1.0))
 
-    def rows(self, kind: str) -> WordRows | MatrixRows:
+    def rows(self, kind: str) -> PQRows | MatrixRows:
         """As the solver sees them."""
         if kind == "BLAS":
             return MatrixRows(self.X)
-        return WordRows(self.codes.chunks, self.codes.words, self.X.shape[1], expansion=kind)  # type: ignore[arg-type]
+        return PQRows(self.codes.chunks, self.codes.words, self.X.shape[1], expansion=kind)  # type: ignore[arg-type]
 
     def passes(self, kind: str, classes: int, count: int) -> Callable[[], object]:
         """So many iterations of the solver, from the start."""
@@ -92,7 +94,7 @@ class Setting(NamedTuple):
         risk = Risk(rows, Hinge(), self.Y[:, :classes], 1 / n)
 
         def run() -> None:
-            done = bundle_risk(risk, LAM, tol=1e-12, max_iter=count).n_iter
+            done = bundle(risk, LAM, tol=1e-12, max_iter=count).n_iter
             assert done == count, f"{done} passes instead of {count}"
 
         return run
@@ -105,7 +107,7 @@ def parts(setting: Setting, sizes: Sizes, classes: int) -> dict[str, dict[str, f
     V = rng.normal(size=(classes, X.shape[1])).astype(np.float32)
     S = rng.normal(size=(len(X), classes)).astype(np.float32)
     columns = np.ascontiguousarray(codes.words.swapaxes(1, 2))
-    tables = WordTables(codes.words, V).tables[0]
+    tables = PQLookup(codes.words, V).products[0]
     width = tables.shape[2]
     weights = np.zeros((len(columns), G, width), np.float32)
     out = np.zeros((len(X), width), np.float32)

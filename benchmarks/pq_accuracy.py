@@ -20,7 +20,7 @@ from hilbin.kernels import Chi2, Intersection
 from hilbin.maps import AdditiveMap, ProductQuantizer, SparseMap
 
 FISHER_C, FISHER_TOL = 10.0, 1e-2
-# block size -> words: bits per component are log2(words) / block size
+# components of a part -> words: bits per component are log2(words) / components
 WORDS = {
     1: (2, 4, 16, 256),
     4: (2, 4, 16, 256),
@@ -68,7 +68,7 @@ def train(rows: Any, split: Split, **options: Any) -> tuple[MapSVC, float]:
 
 
 def compressed(split: Split) -> Table:
-    """Accuracy, memory and seconds for every block size and number of words."""
+    """Accuracy, memory and seconds for every size of a part and number of words."""
     model, took = train(split.X, split)
     plain = {
         "bits": 32.0,

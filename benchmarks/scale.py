@@ -19,7 +19,7 @@ from scipy.optimize import nnls
 from hilbin.estimators import MapRidgeClassifier
 from hilbin.kernels import Chi2, Exponential
 from hilbin.maps import FourierMap
-from hilbin.solvers import ridge_grid, ridge_path
+from hilbin.solvers.ridge import ridge_grid, ridge_path
 from hilbin.stats import Moments
 from hilbin.stream import Chunk, as_chunks, fold
 
