@@ -397,7 +397,7 @@ def test_what_is_nearly_the_same(photos, tmp_path):
 
 def test_columns_are_words_in_cells(features, photos):
     image = features.read(photos / "down" / "pic 0.png")
-    row = features.describe(image)
+    row = features.transform_image(image)
     for j in np.flatnonzero(row):
         what = feature(features, int(j), "")
         grids = what.words.words(image)

@@ -4,7 +4,7 @@ import numpy as np
 
 
 def drawn(seed=0, shape=(48, 56), color=False):
-    """Smooth waves and a bright bar, so that gradients, codes and colors all vary."""
+    """Smooth waves and a bright bar, so that gradients, pixel words and colors all vary."""
     rng = np.random.default_rng(seed)
     y, x = np.mgrid[: shape[0], : shape[1]]
     channels = []

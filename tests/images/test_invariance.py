@@ -8,9 +8,14 @@ from hypothesis.extra.numpy import arrays
 from scipy import ndimage
 from sklearn.base import clone
 
-from hilbin.images.edges import EdgeHistogram
-from hilbin.images.invariance import FourierMagnitude, normalize_contrast, normalize_moments
-from hilbin.images.rotation import RadialProfile, RotationIntegrated
+from hilbin.images import (
+    EdgeHistogram,
+    FourierMagnitude,
+    RadialProfile,
+    RotationIntegrated,
+    normalize_contrast,
+    normalize_moments,
+)
 
 
 def smooth(seed=0, shape=(40, 40)):
@@ -144,7 +149,7 @@ def test_fourier_magnitude():
 @given(seed=st.integers(0, 99), down=st.integers(0, 31), across=st.integers(0, 31))
 def test_fourier_magnitude_does_not_see_shifts(seed, down, across):
     image = smooth(seed, (32, 32))
-    describe = FourierMagnitude().describe
+    describe = FourierMagnitude().transform_image
     moved = np.roll(image, (down, across), (0, 1))
     np.testing.assert_allclose(describe(moved), describe(image), atol=1e-6)
     assert np.abs(describe(smooth(seed + 1, (32, 32))) - describe(image)).max() > 1e-3
@@ -156,12 +161,14 @@ def test_radial_profile():
     i, j = np.indices(image.shape)
     radius = np.hypot(i - 15, j - 22) / 15.5
     slow = [image[(radius >= k / 5) & (radius < (k + 1) / 5)].mean() / 255 for k in range(5)]
-    np.testing.assert_allclose(RadialProfile(5).describe(image), slow, rtol=1e-5)
-    turned = RadialProfile(5).describe(np.rot90(image))
+    np.testing.assert_allclose(RadialProfile(5).transform_image(image), slow, rtol=1e-5)
+    turned = RadialProfile(5).transform_image(np.rot90(image))
     np.testing.assert_allclose(turned, slow, rtol=1e-5)
     about = ndimage.rotate(smooth(1), 33, reshape=False, order=1, mode="reflect")
     np.testing.assert_allclose(
-        RadialProfile(6).describe(about), RadialProfile(6).describe(smooth(1)), atol=0.03
+        RadialProfile(6).transform_image(about),
+        RadialProfile(6).transform_image(smooth(1)),
+        atol=0.03,
     )
 
 
@@ -173,9 +180,13 @@ def test_integration_over_whole_turns_is_exact(n, inner):
     rows = made.transform(images)
     turned = made.transform([np.rot90(image, 4 // n) for image in images])
     np.testing.assert_allclose(turned, rows, atol=1e-6)
-    unturned = np.abs(inner.describe(np.rot90(images[0])) - inner.describe(images[0])).max()
+    unturned = np.abs(
+        inner.transform_image(np.rot90(images[0])) - inner.transform_image(images[0])
+    ).max()
     assert unturned > 1e-4  # the inner features alone do see turns
-    mean = np.mean([inner.describe(np.rot90(images[0], k)) for k in range(0, 4, 4 // n)], axis=0)
+    mean = np.mean(
+        [inner.transform_image(np.rot90(images[0], k)) for k in range(0, 4, 4 // n)], axis=0
+    )
     np.testing.assert_allclose(rows[0], mean, atol=1e-6)
 
 
@@ -184,8 +195,8 @@ def test_integration_over_other_turns_is_near():
     edges = EdgeHistogram(cells=2)
     made = RotationIntegrated(edges, 12).fit([image])
     by_thirty = ndimage.rotate(image, 30, reshape=False, order=1, mode="nearest")
-    apart = np.abs(made.describe(by_thirty) - made.describe(image)).max()
-    plainly = np.abs(edges.describe(by_thirty) - edges.describe(image)).max()
+    apart = np.abs(made.transform_image(by_thirty) - made.transform_image(image)).max()
+    plainly = np.abs(edges.transform_image(by_thirty) - edges.transform_image(image)).max()
     assert apart < 0.1 * plainly
     color = np.stack([image, image // 2, image // 3], axis=2)
     assert [v.shape for v in RotationIntegrated(edges, 3)._turned(color)] == [(60, 60, 3)] * 3
@@ -205,7 +216,7 @@ def test_edges_of_a_turning_step():
     for angle in (0.0, 20.0, 45.0, 100.0, 157.0):
         theta = np.deg2rad(angle)
         image = np.uint8(255 * (np.cos(theta) * j + np.sin(theta) * i > 0))
-        row = EdgeHistogram(18, cells=1, sigma=2, threshold=0.5).describe(image)
+        row = EdgeHistogram(18, cells=1, sigma=2, threshold=0.5).transform_image(image)
         place = np.exp(2j * np.pi * np.arange(18) / 18) @ row
         found = np.rad2deg(np.angle(place)) / 2 % 180
         assert min(abs(found - angle), 180 - abs(found - angle)) < 3
@@ -214,14 +225,14 @@ def test_edges_of_a_turning_step():
 def test_edges_do_not_see_light():
     image = smooth(0) // 2
     edges = EdgeHistogram()
-    row = edges.describe(image)
-    np.testing.assert_allclose(edges.describe(image + np.uint8(60)), row, atol=1e-7)
-    np.testing.assert_allclose(edges.describe(2 * image), 2 * row, rtol=1e-4, atol=1e-7)
-    np.testing.assert_allclose(edges.describe(127 - image), row, atol=1e-6)  # unsigned
+    row = edges.transform_image(image)
+    np.testing.assert_allclose(edges.transform_image(image + np.uint8(60)), row, atol=1e-7)
+    np.testing.assert_allclose(edges.transform_image(2 * image), 2 * row, rtol=1e-4, atol=1e-7)
+    np.testing.assert_allclose(edges.transform_image(127 - image), row, atol=1e-6)  # unsigned
     signed = EdgeHistogram(signed=True)
-    difference = np.abs(signed.describe(127 - image) - signed.describe(image))
+    difference = np.abs(signed.transform_image(127 - image) - signed.transform_image(image))
     assert difference.max() > 0.3 * row.max()
-    assert (edges.describe(np.full((9, 9), 77, np.uint8)) == 0).all()
+    assert (edges.transform_image(np.full((9, 9), 77, np.uint8)) == 0).all()
 
 
 def test_edges_by_cell_and_bin():
@@ -237,7 +248,7 @@ def test_edges_by_cell_and_bin():
             size = np.hypot(down[i, j], across[i, j]) / image.size
             slow[i * 3 // 13, j * 3 // 17, low % 6] += size * (1 - at + low)
             slow[i * 3 // 13, j * 3 // 17, (low + 1) % 6] += size * (at - low)
-    row = EdgeHistogram(6, cells=3, sigma=1.5, signed=True).describe(image)
+    row = EdgeHistogram(6, cells=3, sigma=1.5, signed=True).transform_image(image)
     np.testing.assert_allclose(row, slow.ravel(), atol=1e-7)
 
 
@@ -273,7 +284,7 @@ def test_spread_shares_out_everything(transformer):
     images = [smooth(0, (24, 33)), np.zeros((6, 4), np.uint8)]
     made = clone(transformer).fit(images)
     for image in images:
-        contributions = np.random.default_rng(0).standard_normal(made.describe(image).size)
+        contributions = np.random.default_rng(0).standard_normal(made.transform_image(image).size)
         heat = made.to_pixels(image, contributions)
         assert heat.shape == image.shape
         assert heat.sum() == pytest.approx(contributions.sum(), abs=1e-9)

@@ -111,20 +111,20 @@ def test_fisher_vector_by_its_definition():
     row = np.concatenate([*first, *second])
     row = np.sign(row) * np.sqrt(np.abs(row))
     np.testing.assert_allclose(
-        fisher.describe(PICTURES[0]), row / np.linalg.norm(row), rtol=1e-3, atol=1e-5
+        fisher.transform_image(PICTURES[0]), row / np.linalg.norm(row), rtol=1e-3, atol=1e-5
     )
 
 
 def test_fisher_vector_of_many_narrow_dimensions():
     fisher = FisherVector(DenseSIFT(6, (4,)), 2, n_dimensions=64, random_state=0).fit(PICTURES)
     fisher.deviations_ = fisher.deviations_ * np.float32(1e-4)  # their product is below float32
-    row = fisher.describe(PICTURES[0])
+    row = fisher.transform_image(PICTURES[0])
     assert np.isfinite(row).all()
     assert np.linalg.norm(row) == pytest.approx(1, rel=1e-5)
 
 
 def test_fisher_vector_of_nothing_is_zero():
     fisher = FisherVector(DenseSIFT(6, (4,)), 2, n_dimensions=4, random_state=0).fit(PICTURES)
-    assert not fisher.describe(np.zeros((3, 3), np.uint8)).any()
+    assert not fisher.transform_image(np.zeros((3, 3), np.uint8)).any()
     with pytest.raises(ValueError, match="n_components"):
         FisherVector(DenseSIFT(6, (4,)), 10**5).fit(PICTURES)

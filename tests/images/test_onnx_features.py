@@ -1,4 +1,4 @@
-"""A network as a descriptor, on graphs built here."""
+"""A network as features, on graphs built here."""
 
 import numpy as np
 import pytest

@@ -152,7 +152,7 @@ def test_unreadable_files_are_named_and_never_fatal(tmp_path):
     assert rows[1].sum() == 0
     np.testing.assert_array_equal(rows[0], rows[2])
     done = []
-    _, unreadable = Centrist().describe_all(files, callback=done.append)
+    _, unreadable = Centrist().transform_with_errors(files, callback=done.append)
     assert list(unreadable) == [1]
     assert sum(done) == 3
 

@@ -8,6 +8,7 @@ from pictures import drawn
 from sklearn.base import clone
 
 from hilbin.images import (
+    DESCRIPTORS,
     FHOG,
     HOG,
     LBP,
@@ -19,8 +20,8 @@ from hilbin.images import (
     SpatialPyramid,
     WordGrid,
 )
-from hilbin.images._grids import count, paint
-from hilbin.images.pyramid import lazebnik_weights
+from hilbin.images.descriptors import ImageSample
+from hilbin.images.words import count, lazebnik_weights, paint
 from hilbin.kernels import Intersection
 
 PICTURES = [drawn(i, (40 + 4 * (i % 3), 52), color=True) for i in range(5)]
@@ -41,9 +42,15 @@ TRANSFORMERS = {
     "soft pyramid": SpatialPyramid(SOFT_BAG, 2),
     "listed": SpatialPyramid(Centrist(), [(3, 1), (1, 2)], weights=[1, 0.5]),
     "colors": SpatialPyramid(ColorHistogram("rgb", 3), 2, weights=[1, 1]),
-    "concat": ImageFeatures(
+    "both": ImageFeatures(
         [("a", SpatialPyramid(Centrist(), 2)), ("b", ColorHistogram())], {"b": 0.5}
     ),
+}
+# and all that can be asked for by name
+TRANSFORMERS |= {
+    f"named {name}": named.make(ImageSample(PICTURES, len(PICTURES)), 0)
+    for name, named in DESCRIPTORS.items()
+    if named.argument is None
 }
 
 
@@ -92,13 +99,13 @@ def test_painting_keeps_every_share_in_its_square(seed):
     assert (np.abs(where - [ys[1], xs[1]]) <= grid.size / 2 + 1).all()
 
 
-def test_rows_are_what_describe_says(fitted):
+def test_rows_are_those_of_single_images(fitted):
     rows = fitted.transform(PICTURES)
     assert rows.dtype == np.float32
     assert rows.shape == (len(PICTURES), len(fitted.get_feature_names_out()))
     assert (rows >= 0).all()
     for picture, row in zip(PICTURES, rows, strict=True):
-        np.testing.assert_array_equal(row, fitted.describe(fitted.read(picture)))
+        np.testing.assert_array_equal(row, fitted.transform_image(fitted.read(picture)))
 
 
 def test_rows_do_not_depend_on_threads_or_layout(fitted):
@@ -123,7 +130,7 @@ def test_shares_lie_where_the_word_is():
     image = np.zeros((40, 40), np.uint8)
     image[8:12, 30:34] = np.random.default_rng(0).integers(1, 255, (4, 4))
     pyramid = SpatialPyramid(Centrist(), 3).fit([image])
-    row = pyramid.describe(image)
+    row = pyramid.transform_image(image)
     heat = pyramid.to_pixels(image, np.where(row > 0, row, 0) * (np.arange(row.size) % 256 != 255))
     outside = heat.copy()
     outside[5:15, 27:37] = 0
@@ -151,9 +158,9 @@ def test_lazebnik_weights_are_the_pyramid_match():
     np.testing.assert_array_equal(lazebnik_weights(4), [1 / 8, 1 / 8, 1 / 4, 1 / 2])
 
 
-def test_concat_is_its_parts_side_by_side():
-    concat = TRANSFORMERS["concat"]
-    rows = clone(concat).fit(PICTURES).transform(PICTURES)
+def test_image_features_are_their_parts_side_by_side():
+    both = TRANSFORMERS["both"]
+    rows = clone(both).fit(PICTURES).transform(PICTURES)
     first = SpatialPyramid(Centrist(), 2).fit(PICTURES).transform(PICTURES)
     second = ColorHistogram().fit(PICTURES).transform(PICTURES)
     np.testing.assert_array_equal(rows, np.hstack([first, 0.5 * second]))

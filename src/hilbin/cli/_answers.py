@@ -178,7 +178,7 @@ def _described(features: Any, paths: list[Path]) -> list[Described]:
                 found[i] = error
                 continue
             digest = hashlib.sha256(paths[i].read_bytes()).hexdigest()
-            found[i] = features.describe(image), difference_hash(image), digest
+            found[i] = features.transform_image(image), difference_hash(image), digest
 
     parallel.run(task, parallel.ranges(len(paths), 4), None)
     return found

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from hilbin.cli import _features
 from hilbin.cli._classifiers import KERNELS
 
 ModelFile = Annotated[Path, typer.Argument(help="A model file.")]
@@ -20,9 +21,7 @@ Source = Annotated[
 ]
 Output = Annotated[Path, typer.Option("--output", "-o", help="Where the model goes.")]
 Target = Annotated[str | None, typer.Option(help="Column of a table that holds the labels.")]
-Features = Annotated[
-    str, typer.Option(help="auto, or sift, centrist, hog, color, lbp, onnx:FILE joined by +.")
-]
+Features = Annotated[str, typer.Option(help=_features.HELP)]
 KernelName = Annotated[str, typer.Option(help=f"auto, or one of {', '.join(KERNELS)}.")]
 Budget = Annotated[
     str | None, typer.Option(help="Time to try further configurations: 90s, 5m, 1h.")
@@ -31,9 +30,7 @@ Virtual = Annotated[
     str | None, typer.Option(help="Train on distorted copies too: shift,rotate=15,flip.")
 ]
 MaxSide = Annotated[int, typer.Option(min=16, help="Larger images are reduced to this.")]
-CacheFolder = Annotated[
-    Path | None, typer.Option(help="Where descriptions are kept until the model is there.")
-]
+CacheFolder = Annotated[Path | None, typer.Option(help="Cache folder for extracted features.")]
 KeepCache = Annotated[bool, typer.Option("--keep-cache", help="Keep them afterwards.")]
 
 # of predict

@@ -61,7 +61,7 @@ def evidence(
         names=found.names,
         picture=_pictures(model, found) if model.of_images else None,
         heat=_heat(explainer, found) if model.of_images else None,
-        bias=explainer.bias,
+        intercept=explainer.bias,
         exact=explainer.exact,
         exact_note=explainer.note,
         baselines=baselines,
@@ -116,7 +116,7 @@ def _words(explainer: Explainer, found: Answers) -> list[VisualWord]:
     assert explainer.parts is not None
     model, sample = explainer.model, _sample(found.truth.size)
     features, name = model.features, model.metadata["features"]
-    rows, gone = features.describe_all([found.paths[i] for i in sample])
+    rows, gone = features.transform_with_errors([found.paths[i] for i in sample])
     kept = [at for at in range(len(sample)) if at not in gone]  # readable a moment ago
     rows, sample = rows[kept], [sample[at] for at in kept]
     used = useful.use(explainer.parts, rows)

@@ -1,9 +1,9 @@
-"""Why a model gives an image its scores: maps over its pixels.
+"""Why a model gives an image its scores: heat maps over its pixels.
 
 The contributions of the features are shared out over the pixels they come from: every occurrence
-of a word takes an equal part of what the word adds. Codes of single pixels make a map of specks, so
-it is smoothed: what a pixel gives away its neighbors get, and the sum stays. Where scores are no
-sums, the map says what covering a part would cost instead; see :mod:`hilbin.cli._occlusion`.
+of a word takes an equal part of what the word adds. Pixel words make a heat map of specks, so it is
+smoothed: what a pixel gives away its neighbors get, and the sum stays. Where scores are no sums,
+the heat map says what covering a part would cost instead; see :mod:`hilbin.cli._occlusion`.
 """
 
 from functools import cached_property
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from scipy.ndimage import gaussian_filter
 
 from hilbin.cli._contributions import additive
+from hilbin.cli._layout import whole_image_words
 from hilbin.cli._models import Model
 from hilbin.cli._occlusion import NOTE, losses
 
@@ -25,7 +26,6 @@ EXACT_NOTE_OTHERWISE = (
     "What a cell or an output adds is spread evenly over the pixels it describes."
 )
 SMOOTHING = 1 / 40  # of the longer side
-WORDS = {"sift", "centrist", "lbp", "color"}
 
 Array = NDArray[Any]
 
@@ -57,8 +57,9 @@ class Explainer:
         """How the maps are made."""
         if not self.exact:
             return NOTE
-        names = set(str(self.model.metadata["features"]).split("+"))
-        return EXACT_NOTE if names & WORDS else EXACT_NOTE_OTHERWISE
+        model = self.model
+        of_words = model.of_images and whole_image_words(model.features).any()
+        return EXACT_NOTE if of_words else EXACT_NOTE_OTHERWISE
 
     def of(self, image: Array) -> "ImageExplanation":
         """The explanation of an image, as the features of the model read it."""
@@ -81,7 +82,7 @@ class ImageExplanation:
     @cached_property
     def row(self) -> Array:
         """What the features say about the image, shape (1, d)."""
-        return self._explainer.model.features.describe(self._image)[None]
+        return self._explainer.model.features.transform_image(self._image)[None]
 
     @cached_property
     def contributions(self) -> Array:

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from hilbin.images import FHOG, ImageFeatures, OnnxFeatures, SpatialPyramid
-from hilbin.images._words import WordSource
+from hilbin.images.words import WordSource
 
 WHOLE = (1, 1)
 HALVES = (("upper left", "upper right"), ("lower left", "lower right"))

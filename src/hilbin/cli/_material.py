@@ -83,8 +83,8 @@ class ImageMaterial:
         self._cache = cache
         self._console = console
         self._virtual = parse_transforms(options.virtual) if options.virtual else None
-        self._look = _features.look(images.paths, options.max_side)
-        self.features = _features.resolve(options.features, self._look)
+        self._sample = _features.look(images.paths, options.max_side)
+        self.features = _features.resolve(options.features, self._sample)
         self._now: tuple[str, Any, Described] | None = None
 
     def examples(self, features: str) -> Examples:
@@ -132,10 +132,10 @@ class ImageMaterial:
             self._now = None  # the rows of one set of features at a time
             options, paths = self._options, self._images.paths
             transformer = _features.transformer(
-                features, self._look, seed=options.seed, max_side=options.max_side
+                features, self._sample, seed=options.seed, max_side=options.max_side
             )
-            networks = [Path(n) for n in _features.networks(features)]
-            transformer = fitted(transformer, paths, self._cache, self._console, networks=networks)
+            files = [Path(name) for name in _features.files(features)]
+            transformer = fitted(transformer, paths, self._cache, self._console, files=files)
             rows = described(
                 transformer,
                 paths,

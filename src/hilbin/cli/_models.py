@@ -62,7 +62,7 @@ class Model:
         self, paths: Sequence[Path]
     ) -> tuple[NDArray[np.float64], dict[int, ImageError]]:
         """Scores of all classes for images, and which images cannot be read."""
-        rows, unreadable = self.features.describe_all(paths)
+        rows, unreadable = self.features.transform_with_errors(paths)
         return self.scores(rows), unreadable
 
     def threshold(self, share: float) -> float:

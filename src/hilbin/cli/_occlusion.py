@@ -44,7 +44,7 @@ def losses(features: Any, classifier: Any, image: Array) -> NDArray[np.float64]:
             if at > 0:
                 y, x = divmod(at - 1, shape[1])
                 covered[edges[0][y] : edges[0][y + 1], edges[1][x] : edges[1][x + 1]] = blank
-            rows[at] = features.describe(covered)
+            rows[at] = features.transform_image(covered)
 
     parallel.run(task, parallel.ranges(len(rows), 4), None)
     scores = class_scores(classifier, np.array(rows))

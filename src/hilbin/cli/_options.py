@@ -40,10 +40,10 @@ class TrainOptions:
     max_side : int, default=256
         Larger images are reduced so that the longer side is this long.
     cache : path, optional
-        Where descriptions of images are kept until the model is there; beside the output by
+        Cache folder for extracted features until the model is written; beside the output by
         default.
     keep_cache : bool, default=False
-        Whether they are kept afterwards.
+        Whether to keep the cache afterwards.
 
     Examples
     --------
@@ -75,7 +75,7 @@ class TrainOptions:
         return shlex.join(words)
 
     def cache_folder(self) -> Path:
-        """Where descriptions of images are kept."""
+        """Return the cache folder for extracted features."""
         return Path(f"{os.fspath(self.output)}.cache" if self.cache is None else self.cache)
 
 

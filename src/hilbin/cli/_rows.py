@@ -77,7 +77,7 @@ def fitted(
     cache: Cache,
     console: Console,
     *,
-    networks: Sequence[Path] = (),
+    files: Sequence[Path] = (),
 ) -> Any:
     """The transformer fitted to the images, from the cache if it is there.
 
@@ -88,10 +88,10 @@ def fitted(
         The images.
     cache : Cache
     console : Console
-    networks : sequence of Path
+    files : sequence of Path
         Other files that the transformer reads.
     """
-    name = fingerprint(VERSION, cache.fingerprint_of(transformer), file_marks([*paths, *networks]))
+    name = fingerprint(VERSION, cache.fingerprint_of(transformer), file_marks([*paths, *files]))
     with console.stage("learning features"):
         known = cache.load_model(name)
         if known is None:
@@ -164,11 +164,11 @@ def _block(
                 block.unreadable[i] = error.reason
                 continue
             block.hashes[i] = difference_hash(image)
-            block.rows[i].append(transformer.describe(image))
+            block.rows[i].append(transformer.transform_image(image))
             for copy in range(copies):
                 rng = np.random.RandomState([seeds[0], seeds[1] + i, copy])
                 distorted = distort(image, **how, random_state=rng)
-                block.rows[i].append(transformer.describe(distorted))
+                block.rows[i].append(transformer.transform_image(distorted))
 
     parallel.run(task, parallel.ranges(len(paths), 4), None)
     counts = [len(rows) for rows in block.rows]

@@ -13,12 +13,12 @@ from typing import Any
 from hilbin.cli._classifiers import INTERSECTION, LINEAR, classifier
 from hilbin.cli._console import Console
 from hilbin.cli._cross import FOLDS, HeldOut, cross_validate
+from hilbin.cli._features import MORE
 from hilbin.cli._material import ImageMaterial, TableMaterial
 from hilbin.cli._options import AUTO, TrainOptions
 
 STRENGTHS = (10.0, 0.1)
 OTHER_KERNELS = ("chi2", "exp-chi2")
-MORE_FEATURES = ("hog", "lbp")
 # time of a cross-validation, in those of the intersection kernel
 COSTS = {INTERSECTION: 1.0, LINEAR: 1.0}
 COST = 3.0
@@ -138,5 +138,5 @@ def _kernels(best: Trial, first: Trial, options: TrainOptions) -> Iterator[Trial
 
 
 def _features(best: Trial, first: Trial, options: TrainOptions) -> Iterator[Trial]:
-    more = MORE_FEATURES if options.features == AUTO and first.features else ()
+    more = MORE if options.features == AUTO and first.features else ()
     return (replace(best, features=f"{first.features}+{name}") for name in more)

@@ -4,7 +4,7 @@ How useful a word in a cell is to a class: by how much its contribution to the s
 differs between images, as a standard deviation over the held-out ones. Shown are words that speak
 for the class, more so the more often they occur, every word once and no class too often. From every
 image that has most of a word a patch is cut: where the descriptor is nearest to the word, or, for
-codes of single pixels, where the word is densest.
+pixel words, where the word is densest.
 """
 
 from collections.abc import Callable, Sequence
@@ -22,7 +22,7 @@ from hilbin.images import BagOfWords
 
 MOST_WORDS = 12
 PATCHES = 16
-SMALLEST_PATCH = 16  # pixels; a code of a pixel means little without its surroundings
+SMALLEST_PATCH = 16  # pixels; a pixel word means little without its surroundings
 
 Array = NDArray[Any]
 

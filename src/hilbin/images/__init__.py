@@ -1,23 +1,29 @@
 """Images: files to descriptors to words to non-negative rows.
 
 Every transformer takes a list of files or arrays and gives one row per image, ready for the
-kernels, maps and estimators of the other rooms, or for any model of scikit-learn.
+kernels, maps and estimators of the other packages, or for any model of scikit-learn.
+
+``DESCRIPTORS`` lists the features that can be asked for by name, such as ``sift``; the command
+line takes its names and help texts from there.
 """
 
-from hilbin.images._grids import LocalGrid, WordGrid
 from hilbin.images.augment import augment, distort, parse_transforms
-from hilbin.images.bag import BagOfWords
-from hilbin.images.codebook import Codebook
-from hilbin.images.codes import LBP, Centrist, ColorHistogram
-from hilbin.images.concat import ImageFeatures
-from hilbin.images.edges import EdgeHistogram
+from hilbin.images.bag import BagOfWords, Codebook
+from hilbin.images.descriptors import NamedFeatures
 from hilbin.images.fisher import FisherVector
 from hilbin.images.folders import find_images, labeled_images
 from hilbin.images.hog import FHOG, HOG
-from hilbin.images.invariance import FourierMagnitude, normalize_contrast, normalize_moments
+from hilbin.images.image_features import ImageFeatures
+from hilbin.images.invariance import (
+    EdgeHistogram,
+    FourierMagnitude,
+    RadialProfile,
+    RotationIntegrated,
+)
+from hilbin.images.local import LocalGrid
 from hilbin.images.normalize import HistogramNormalizer
 from hilbin.images.onnx_features import OnnxFeatures
-from hilbin.images.pyramid import SpatialPyramid
+from hilbin.images.pixel_words import LBP, Centrist, ColorHistogram
 from hilbin.images.read import (
     ImageError,
     UnreadableImageWarning,
@@ -26,8 +32,9 @@ from hilbin.images.read import (
     read_image,
     resized,
 )
-from hilbin.images.rotation import RadialProfile, RotationIntegrated
 from hilbin.images.sift import DenseSIFT
+from hilbin.images.standard_form import normalize_contrast, normalize_moments
+from hilbin.images.words import SpatialPyramid, WordGrid
 
 __all__ = [
     "FHOG",
@@ -63,3 +70,34 @@ __all__ = [
     "read_image",
     "resized",
 ]
+
+DESCRIPTORS: dict[str, NamedFeatures] = {
+    "sift": NamedFeatures(
+        "dense SIFT quantized by a codebook, spatial pyramid of 3 levels",
+        lambda sample, seed: SpatialPyramid(BagOfWords.for_sample(sample, seed), 3),
+        suits=lambda sample: BagOfWords.n_words_for(sample) >= 2,
+    ),
+    "centrist": NamedFeatures(
+        "census transform, spatial pyramid of 3 levels",
+        lambda sample, seed: SpatialPyramid(Centrist(), 3),
+        suits=lambda sample: True,
+    ),
+    "color": NamedFeatures(
+        "color histogram, spatial pyramid of 2 levels",
+        lambda sample, seed: SpatialPyramid(ColorHistogram(), 2),
+        suits=lambda sample: sample.colorful,
+    ),
+    "hog": NamedFeatures(
+        "histograms of oriented gradients over the whole image",
+        lambda sample, seed: FHOG.for_sample(sample),
+    ),
+    "lbp": NamedFeatures(
+        "local binary patterns, spatial pyramid of 3 levels",
+        lambda sample, seed: SpatialPyramid(LBP(), 3),
+    ),
+    "onnx": NamedFeatures(
+        "output of your own network",
+        lambda sample, seed, file: OnnxFeatures(file),
+        argument="FILE",
+    ),
+}

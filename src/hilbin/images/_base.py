@@ -1,17 +1,19 @@
-"""What all image transformers share: many images to rows, side by side, in bounded memory."""
+"""Base of the image transformers: many images to rows, on several threads, in bounded memory."""
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import KW_ONLY
 from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
 
 from hilbin import parallel
+from hilbin._arrays import Array
+from hilbin._parameters import estimator
 from hilbin.images.read import (
     ImageError,
     Pixels,
@@ -24,79 +26,107 @@ from hilbin.images.read import (
 IMAGES_PER_TASK = 8
 NAMES_SHOWN = 5
 
-Array = NDArray[Any]
-Row = NDArray[np.float32]
 
-
+@estimator
 class ImageTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Base of the transformers from images to rows.
 
-    A subclass has the parameters ``max_side`` and ``n_jobs`` and says by :meth:`describe` what the
-    row of one image is and by ``_n_features_out`` how long; learning, if any, is its :meth:`fit`.
+    A subclass computes the row of one image in :meth:`transform_image` and gives its length as
+    ``_n_features_out``. One that learns from images does so in :meth:`_learn` and keeps what it has
+    learnt in attributes that end with an underscore.
+
+    Parameters
+    ----------
+    max_side : int or None, default=256
+        Larger images are reduced so that the longer side has this many pixels.
+    n_jobs : int, optional
+        Number of threads, as in joblib.
     """
 
     # images are what others call X, not metadata to be routed
     __metadata_request__fit: ClassVar[dict[str, str]] = {"images": UNUSED}
     __metadata_request__transform: ClassVar[dict[str, str]] = {"images": UNUSED}
+    sparse_output = False  # a parameter of some subclasses
 
-    max_side: int | None = None
+    _: KW_ONLY
+    max_side: int | None = 256
     n_jobs: int | None = None
-    sparse_output: bool = False
 
-    # what a subclass says
-    _uses_color: bool = False
-
-    def describe(self, image: Pixels) -> Row:
-        """The row of one image, as :func:`read_image` gives it."""
-        raise NotImplementedError
-
-    def to_pixels(self, image: Pixels, contributions: Array) -> NDArray[np.float64]:
-        """Share contributions of the features out over the pixels.
+    def transform_image(self, image: Pixels) -> Array:
+        """Return the row of one image.
 
         Parameters
         ----------
         image : uint8 array
-            As :meth:`read` gives it.
+            The image as :meth:`read` returns it.
+
+        Returns
+        -------
+        row : float32 array of shape (n_features,)
+        """
+        raise NotImplementedError
+
+    def to_pixels(self, image: Pixels, contributions: Array) -> Array:
+        """Distribute the contributions of the features over the pixels they come from.
+
+        Parameters
+        ----------
+        image : uint8 array
+            The image as :meth:`read` returns it.
         contributions : array of shape (n_features,)
-            What every feature of this image's row adds to a score.
+            Contribution of every feature of this image's row to a score.
 
         Returns
         -------
         heat : array of shape (height, width)
-            Sums to the sum of the contributions.
+            It sums to the sum of the contributions.
         """
         raise NotImplementedError(f"{type(self).__name__} cannot say where its features come from")
 
-    # what everyone uses
+    def _learn(self, sources: Sequence[Any], y: Any) -> None:
+        """Learn from images; most transformers have nothing to learn."""
+
+    def _check(self) -> None:
+        """Raise ``ValueError`` for a parameter that is not valid."""
+        if self.max_side is not None and not self.max_side >= 1:
+            raise ValueError(f"max_side must be at least 1 or None, got {self.max_side!r}")
+
+    @property
+    def _uses_color(self) -> bool:
+        """Whether images are read in color."""
+        return False
+
+    @property
+    def _n_features_out(self) -> int:
+        raise NotImplementedError
+
     def fit(self, images: Any, y: Any = None) -> Self:
-        """Check the parameters; nothing is learnt.
+        """Check the parameters and learn what there is to learn.
 
         Parameters
         ----------
         images : sequence of paths or arrays
         y : ignored
+            Only :class:`ImageFeatures` passes it on, to its parts.
 
         Returns
         -------
         self
         """
-        as_sources(images)
+        sources = as_sources(images)
         self._check()
+        self._learn(sources, y)
         return self
 
-    def _check(self) -> None:
-        if self.max_side is not None and not self.max_side >= 1:
-            raise ValueError(f"max_side must be at least 1 or None, got {self.max_side!r}")
-
     def read(self, source: Any) -> Pixels:
-        """One image, in the size and the colors that this transformer takes."""
+        """Read one image in the size and the colors that this transformer takes."""
         return read_image(source, max_side=self.max_side, color=self._uses_color)
 
     def transform(self, images: Any) -> Any:
-        """One row for every image.
+        """Return one row for every image.
 
         An image that cannot be read gets a row of zeros, and a warning names it;
-        :meth:`describe_all` returns the unreadable ones instead.
+        :meth:`transform_with_errors` returns the errors instead.
 
         Parameters
         ----------
@@ -106,7 +136,7 @@ class ImageTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         -------
         rows : float32 array or CSR of shape (n_images, n_features)
         """
-        rows, unreadable = self.describe_all(images)
+        rows, unreadable = self.transform_with_errors(images)
         if unreadable:
             listed = "; ".join(str(e) for e in list(unreadable.values())[:NAMES_SHOWN])
             more = len(unreadable) - NAMES_SHOWN
@@ -118,10 +148,10 @@ class ImageTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
             )
         return rows
 
-    def describe_all(
+    def transform_with_errors(
         self, images: Any, *, callback: Callable[[int], object] | None = None
     ) -> tuple[Any, dict[int, ImageError]]:
-        """Rows of all images, and which images cannot be read.
+        """Return the rows of all images, and the errors of those that cannot be read.
 
         Parameters
         ----------
@@ -132,25 +162,25 @@ class ImageTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         Returns
         -------
         rows : float32 array or CSR of shape (n_images, n_features)
-            Zero for images that cannot be read.
+            Rows of images that cannot be read are zero.
         unreadable : dict from place to ImageError
         """
         check_is_fitted(self)
         sources = as_sources(images)
+        width = self._n_features_out
         unreadable: dict[int, ImageError] = {}
-        dense = None if self.sparse_output else np.zeros(self._shape(len(sources)), np.float32)
-        blocks: dict[int, Any] = {}
+        dense = None if self.sparse_output else np.zeros((len(sources), width), np.float32)
+        sparse: dict[int, Any] = {}
 
         def task(begin: int, end: int) -> None:
-            here = self._shape(end - begin)
-            rows = np.zeros(here, np.float32) if dense is None else dense[begin:end]
+            rows = np.zeros((end - begin, width), np.float32) if dense is None else dense[begin:end]
             for i in range(begin, end):
                 try:
-                    rows[i - begin] = self.describe(self.read(sources[i]))
+                    rows[i - begin] = self.transform_image(self.read(sources[i]))
                 except ImageError as error:
                     unreadable[i] = ImageError(source_name(sources[i], i), error.reason)
             if dense is None:
-                blocks[begin] = sp.csr_array(rows)
+                sparse[begin] = sp.csr_array(rows)
             if callback is not None:
                 callback(end - begin)
 
@@ -158,18 +188,12 @@ class ImageTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         found = dict(sorted(unreadable.items()))
         if dense is not None:
             return dense, found
-        parts = [blocks[begin] for begin in sorted(blocks)]
-        return (sp.vstack(parts, "csr") if parts else sp.csr_array(self._shape(0))), found
-
-    def _shape(self, n_images: int) -> tuple[int, int]:
-        return n_images, self._n_features_out
-
-    @property
-    def _n_features_out(self) -> int:
-        raise NotImplementedError
+        parts = [sparse[begin] for begin in sorted(sparse)]
+        return (sp.vstack(parts, "csr") if parts else sp.csr_array((0, width))), found
 
     def __sklearn_is_fitted__(self) -> bool:
-        return True
+        learns = type(self)._learn is not ImageTransformer._learn
+        return not learns or any(name.endswith("_") for name in vars(self))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -11,10 +11,11 @@ any accuracy look good.
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import ndimage
 from sklearn.utils import check_random_state
 
+from hilbin._arrays import Array
+from hilbin._parameters import require_whole
 from hilbin.images.read import Pixels, as_sources, read_image
 
 # what a bare name means in parse_transforms
@@ -45,7 +46,7 @@ def augment(
     color: bool = False,
     random_state: Any = None,
 ) -> Any:
-    """Images and randomly distorted copies of them.
+    """Return images and randomly distorted copies of them.
 
     The label of a copy is that of its image: choose distortions that keep it.
 
@@ -64,7 +65,7 @@ def augment(
     flip : bool, default=False
         Whether every other copy, by chance, is mirrored from left to right.
     noise : float from 0 to 255, default=0
-        Standard deviation of what is added to every value.
+        Standard deviation of the noise added to every value.
     contrast : float from 0 to 1, default=0
         Differences from the mean are multiplied by ``1 - contrast`` to ``1 + contrast``.
     blur : float from 0 to 100, default=0
@@ -74,7 +75,7 @@ def augment(
     color : bool, default=False
         Whether images are read, and returned, in color.
     random_state : int, RandomState or None
-        Chooses the distortions.
+        Random seed.
 
     Returns
     -------
@@ -92,8 +93,7 @@ def augment(
     >>> len(images), labels.tolist()
     (6, ['a', 'b', 'c', 'a', 'b', 'c'])
     """
-    if isinstance(copies, bool) or not isinstance(copies, (int, np.integer)) or copies < 0:
-        raise ValueError(f"copies must be a whole number >= 0, got {copies!r}")
+    require_whole("copies", copies, 0)
     how: dict[str, Any] = {"shift": shift, "rotate": rotate, "scale": scale, "flip": flip}
     how |= {"noise": noise, "contrast": contrast, "blur": blur}
     _check(how)
@@ -123,7 +123,7 @@ def distort(
     blur: float = 0.0,
     random_state: Any = None,
 ) -> Pixels:
-    """One randomly distorted copy of an image; what :func:`augment` makes, one at a time.
+    """Return a randomly distorted copy of an image, as :func:`augment` makes them.
 
     What a shift or a turn uncovers is filled by the mirror image of what is beside it.
 
@@ -133,7 +133,7 @@ def distort(
     shift, rotate, scale, flip, noise, contrast, blur
         As in :func:`augment`.
     random_state : int, RandomState or None
-        Chooses the distortion.
+        Random seed.
 
     Returns
     -------
@@ -166,8 +166,8 @@ def distort(
     return np.clip(np.rint(values), 0, 255).astype(np.uint8)
 
 
-def _moved(values: NDArray[Any], angle: float, size: float, moves: NDArray[Any]) -> NDArray[Any]:
-    """Turned and enlarged about the middle, then moved; bilinear, mirrored at the border."""
+def _moved(values: Array, angle: float, size: float, moves: Array) -> Array:
+    """Turn and enlarge about the middle, then move; bilinear, mirrored at the border."""
     turn = np.array([[np.cos(angle), np.sin(angle)], [-np.sin(angle), np.cos(angle)]]) / size
     middle = (np.array(values.shape[:2]) - 1) / 2
     offset = middle - turn @ (middle + moves)
@@ -180,12 +180,12 @@ def _moved(values: NDArray[Any], angle: float, size: float, moves: NDArray[Any])
 
 
 def parse_transforms(text: str) -> dict[str, Any]:
-    """Keyword arguments of :func:`augment` from a text such as ``"shift,rotate=15,flip"``.
+    """Parse keyword arguments of :func:`augment` from text such as ``"shift,rotate=15,flip"``.
 
     Parameters
     ----------
     text : str
-        Names divided by commas, each with its usual amount or with ``=`` and another one;
+        Names separated by commas, each with its usual amount or with ``=`` and another one;
         ``copies=3`` may be among them.
 
     Returns

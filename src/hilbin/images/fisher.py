@@ -8,7 +8,9 @@ then signed square roots and length 1 (Perronnin, Sánchez & Mensink, ECCV 2010)
 negative values: it is meant for linear models, not for kernels on histograms.
 """
 
-from typing import Any, Self
+from collections.abc import Sequence
+from dataclasses import KW_ONLY
+from typing import Any
 
 import numpy as np
 from scipy.special import logsumexp
@@ -17,42 +19,35 @@ from sklearn.mixture import GaussianMixture
 from sklearn.utils import check_random_state
 
 from hilbin import parallel
-from hilbin.images._base import ImageTransformer, Row
-from hilbin.images.bag import checked_descriptor, sample_points
-from hilbin.images.read import Pixels, as_sources
+from hilbin._arrays import Array
+from hilbin._parameters import estimator
+from hilbin.images.bag import DescriptorTransformer
+from hilbin.images.read import Pixels
 
 POINTS_PER_COMPONENT = 1000
 
 
-class FisherVector(ImageTransformer):
+@estimator
+class FisherVector(DescriptorTransformer):
     """Fisher vectors of local descriptors.
 
     Parameters
     ----------
-    descriptor : LocalDescriptor, optional
-        ``DenseSIFT()`` by default.
     n_components : int, default=64
-        Gaussians of the mixture.
+        Number of Gaussians of the mixture.
     n_dimensions : int, default=64
-        Of the descriptors, after principal components; fewer if they have fewer.
+        Number of principal components of the descriptors; fewer if they have fewer dimensions.
     n_samples : int, optional
-        Descriptors the mixture is learnt from; 1000 for every Gaussian by default.
-    random_state : int, RandomState or None
-        For the sample and the mixture.
-    max_side : int, optional
-        Larger images are reduced so that the longer side is this long.
-    n_jobs : int, optional
-        Threads, as in joblib.
+        Number of descriptors the mixture is learnt from; 1000 for every Gaussian by default.
 
     Attributes
     ----------
-    descriptor_ : LocalDescriptor
     means_, deviations_ : arrays of shape (n_components, n_dimensions)
     weights_ : array of shape (n_components,)
     components_ : array of shape (n_dimensions, d)
         Principal components of the descriptors.
     center_ : array of shape (d,)
-        Their mean.
+        Mean of the descriptors.
 
     Examples
     --------
@@ -64,42 +59,14 @@ class FisherVector(ImageTransformer):
     (6, 48)
     """
 
-    def __init__(
-        self,
-        descriptor: Any = None,
-        n_components: int = 64,
-        *,
-        n_dimensions: int = 64,
-        n_samples: int | None = None,
-        random_state: Any = None,
-        max_side: int | None = 256,
-        n_jobs: int | None = None,
-    ):
-        self.descriptor = descriptor
-        self.n_components = n_components
-        self.n_dimensions = n_dimensions
-        self.n_samples = n_samples
-        self.random_state = random_state
-        self.max_side = max_side
-        self.n_jobs = n_jobs
+    n_components: int = 64
+    _: KW_ONLY
+    n_dimensions: int = 64
 
-    def fit(self, images: Any, y: Any = None) -> Self:
-        """Learn the principal components and the mixture.
-
-        Parameters
-        ----------
-        images : sequence of paths or arrays
-        y : ignored
-
-        Returns
-        -------
-        self
-        """
-        self._check()
-        self.descriptor_ = checked_descriptor(self.descriptor)
+    def _learn(self, sources: Sequence[Any], y: Any) -> None:
         rng = check_random_state(self.random_state)
-        wanted = self.n_samples or POINTS_PER_COMPONENT * self.n_components
-        points = sample_points(self, self.descriptor_, as_sources(images), wanted, rng)
+        descriptor = self._descriptor()
+        points = self._draw(descriptor, sources, POINTS_PER_COMPONENT * self.n_components, rng)
         if points.shape[0] <= self.n_components:
             raise ValueError(
                 f"n_components={self.n_components} Gaussians need more descriptors than the "
@@ -115,18 +82,13 @@ class FisherVector(ImageTransformer):
                 reg_covar=1e-5,
                 tol=1e-2,
             ).fit(pca.transform(points))
+        self.descriptor_ = descriptor
         self.center_, self.components_ = pca.mean_, pca.components_
         self.weights_, self.means_ = mixture.weights_, mixture.means_
         self.deviations_ = np.sqrt(mixture.covariances_)
-        return self
 
-    @property
-    def _uses_color(self) -> bool:  # type: ignore[override]
-        descriptor = getattr(self, "descriptor_", self.descriptor)
-        return descriptor is not None and descriptor._uses_color
-
-    def describe(self, image: Pixels) -> Row:
-        """The Fisher vector of one image."""
+    def transform_image(self, image: Pixels) -> Array:
+        """Return the Fisher vector of one image."""
         points = self.descriptor_.points(image)
         if len(points) == 0:
             return np.zeros(self._n_features_out, np.float32)
@@ -144,11 +106,9 @@ class FisherVector(ImageTransformer):
         row = np.concatenate([first.ravel(), second.ravel()])
         row = np.sign(row) * np.sqrt(np.abs(row))
         length = np.linalg.norm(row)
-        return (row / length if length > 0 else row).astype(np.float32)
+        unit: Array = row / length if length > 0 else row
+        return unit.astype(np.float32)
 
     @property
     def _n_features_out(self) -> int:
         return 2 * int(self.means_.size)
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "means_")

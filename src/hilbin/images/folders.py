@@ -14,7 +14,7 @@ EXTENSIONS = frozenset(
 
 
 def find_images(folder: str | os.PathLike[str]) -> list[Path]:
-    """All image files below a folder, by their extension, in the order of their names.
+    """Find all image files below a folder, by their extension, in the order of their names.
 
     Hidden files and folders are left out.
 
@@ -41,7 +41,7 @@ def find_images(folder: str | os.PathLike[str]) -> list[Path]:
 
 
 def labeled_images(source: str | os.PathLike[str]) -> tuple[list[Path], list[str]]:
-    """Image files and their labels.
+    """Find image files and their labels.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ def labeled_images(source: str | os.PathLike[str]) -> tuple[list[Path], list[str
     Raises
     ------
     ValueError
-        If there is nothing to learn from, naming the source.
+        If there is nothing to learn from; it names the source.
 
     Examples
     --------

@@ -9,38 +9,58 @@ As transformers they bring every image to one size and put all cells into one ro
 descriptors they give the grid of cells of an image as it is.
 """
 
+from collections.abc import Callable
+from dataclasses import KW_ONLY
+from typing import Any, ClassVar, Self
+
 import numpy as np
-from numpy.typing import NDArray
 
+from hilbin._arrays import Array
 from hilbin._core import core
-from hilbin.images._base import ImageTransformer, Row
-from hilbin.images._grids import Array, LocalGrid, WordGrid, paint
-from hilbin.images._local import LocalDescriptor
+from hilbin._parameters import estimator
+from hilbin.images._base import ImageTransformer
+from hilbin.images.descriptors import ImageSample
+from hilbin.images.local import LocalDescriptor, LocalGrid
 from hilbin.images.read import Pixels, gray, in_color, resized
+from hilbin.images.words import WordGrid, paint
 
 
-class _Cells(ImageTransformer, LocalDescriptor):
-    """Cells of gradients: a row of all cells, or a grid of them."""
+@estimator
+class GradientCells(ImageTransformer, LocalDescriptor):
+    """Base of HOG and FHOG: a row of all cells of an image, or a grid of them.
 
-    _width = 1  # of what one number describes, in cells
+    Parameters
+    ----------
+    cell : int, default=8
+        Side of a cell in pixels.
+    size : (int, int), default=(64, 64)
+        Height and width every image is brought to before it becomes a row.
+    color : bool, default=True
+        Whether to take the gradient of the channel where it is largest, or of the gray values.
+    max_side : int, optional
+        Larger images are reduced first; only for the grid of cells as a local descriptor.
+    """
 
-    def __init__(
-        self,
-        cell: int = 8,
-        size: tuple[int, int] = (64, 64),
-        *,
-        color: bool = True,
-        max_side: int | None = None,
-        n_jobs: int | None = None,
-    ):
-        self.cell = cell
-        self.size = size
-        self.color = color
-        self.max_side = max_side
-        self.n_jobs = n_jobs
+    _compute: ClassVar[Callable[..., Any]]  # the loop of the core
+    _width = 1  # cells along the side of what one descriptor covers
 
-    def _cells(self, values: NDArray[np.float32]) -> NDArray[np.float32]:
-        raise NotImplementedError
+    cell: int = 8
+    size: tuple[int, int] = (64, 64)
+    _: KW_ONLY
+    color: bool = True
+    max_side: int | None = None
+
+    @classmethod
+    def for_sample(cls, sample: ImageSample) -> Self:
+        """Return a transformer to a size that suits the images."""
+        side = 128 if sample.side >= 128 else 64 if sample.side >= 48 else 32
+        return cls(cell=4 if side == 32 else 8, size=(side, side))
+
+    def _cells(self, values: Array) -> Array:
+        out = np.empty((*self._grid_shape(values.shape[:2]), self.n_dimensions), np.float32)
+        if out.size:
+            self._compute(values, self.cell, out)
+        return out
 
     def _check(self) -> None:
         super()._check()
@@ -53,19 +73,19 @@ class _Cells(ImageTransformer, LocalDescriptor):
             )
 
     @property
-    def _uses_color(self) -> bool:  # type: ignore[override]
+    def _uses_color(self) -> bool:
         return bool(self.color)
 
-    def _values(self, image: Pixels) -> NDArray[np.float32]:
+    def _values(self, image: Pixels) -> Array:
         plain = in_color(image) if self.color else gray(image)
         return np.ascontiguousarray(plain, np.float32) / np.float32(255)
 
-    def describe(self, image: Pixels) -> Row:
-        """All cells of the image, brought to one size."""
+    def transform_image(self, image: Pixels) -> Array:
+        """Return all cells of the image, brought to one size."""
         return self._cells(self._values(resized(image, self.size))).ravel()
 
     def local(self, image: Pixels) -> list[LocalGrid]:
-        """The grid of cells of the image as it is."""
+        """Return the grid of cells of the image as it is."""
         features = self._cells(self._values(image))
         if features.size == 0:
             return []
@@ -75,7 +95,7 @@ class _Cells(ImageTransformer, LocalDescriptor):
     def _centers(self, count: int) -> Array:
         return (np.arange(count) + self._width / 2) * self.cell - 0.5
 
-    def to_pixels(self, image: Pixels, contributions: Array) -> NDArray[np.float64]:
+    def to_pixels(self, image: Pixels, contributions: Array) -> Array:
         """Spread the contributions of every cell evenly over its pixels."""
         height, width = self._grid_shape(self.size)
         share = np.asarray(contributions, np.float64).reshape(height, width, -1).sum(axis=2)
@@ -86,7 +106,7 @@ class _Cells(ImageTransformer, LocalDescriptor):
         return paint(image.shape, [WordGrid(share, ys, xs, side)], [share])
 
     def _grid_shape(self, size: tuple[int, ...]) -> tuple[int, int]:
-        """Rows and columns of cells, or of blocks of cells, of an image."""
+        """Return rows and columns of cells, or of blocks of cells, of an image."""
         rows, columns = core.hog_grid(size[0], size[1], self.cell)
         return max(0, rows + 1 - self._width), max(0, columns + 1 - self._width)
 
@@ -96,21 +116,9 @@ class _Cells(ImageTransformer, LocalDescriptor):
         return height * width * self.n_dimensions
 
 
-class FHOG(_Cells):
+@estimator
+class FHOG(GradientCells):
     """Felzenszwalb's HOG: 31 non-negative numbers per cell.
-
-    Parameters
-    ----------
-    cell : int, default=8
-        Side of a cell in pixels.
-    size : (int, int), default=(64, 64)
-        Height and width every image is brought to before it becomes a row.
-    color : bool, default=True
-        Take the gradient of the channel where it is largest, or of the gray values.
-    max_side : int, optional
-        Larger images are reduced first; only for the grid of cells as a local descriptor.
-    n_jobs : int, optional
-        Threads, as in joblib.
 
     Examples
     --------
@@ -122,29 +130,12 @@ class FHOG(_Cells):
     """
 
     n_dimensions = 31
-
-    def _cells(self, values: NDArray[np.float32]) -> NDArray[np.float32]:
-        out = np.empty((*self._grid_shape(values.shape[:2]), self.n_dimensions), np.float32)
-        if out.size:
-            core.fhog(values, self.cell, out)
-        return out
+    _compute = staticmethod(core.fhog)
 
 
-class HOG(_Cells):
+@estimator
+class HOG(GradientCells):
     """Dalal and Triggs' HOG: 36 non-negative numbers per block of 2 by 2 cells.
-
-    Parameters
-    ----------
-    cell : int, default=8
-        Side of a cell in pixels.
-    size : (int, int), default=(64, 64)
-        Height and width every image is brought to before it becomes a row.
-    color : bool, default=True
-        Take the gradient of the channel where it is largest, or of the gray values.
-    max_side : int, optional
-        Larger images are reduced first; only for the grid of cells as a local descriptor.
-    n_jobs : int, optional
-        Threads, as in joblib.
 
     Examples
     --------
@@ -157,9 +148,4 @@ class HOG(_Cells):
 
     n_dimensions = 36
     _width = 2
-
-    def _cells(self, values: NDArray[np.float32]) -> NDArray[np.float32]:
-        out = np.empty((*self._grid_shape(values.shape[:2]), self.n_dimensions), np.float32)
-        if out.size:
-            core.hog(values, self.cell, out)
-        return out
+    _compute = staticmethod(core.hog)

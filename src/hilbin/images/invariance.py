@@ -1,143 +1,35 @@
-"""Images brought to a standard form, and features that do not see some of what changes them.
+r"""Invariant features: rows that do not change with some changes of an image.
 
-Lampert, *Kernel Methods in Computer Vision*, section 3.2. Normalization undoes a change: brightness
-and contrast by stretching the values (3.1), place, size and direction by moments (3.2)-(3.4).
-Invariant features leave the change out: the magnitude of the Fourier transform does not see cyclic
-shifts, an average over turned images does not see turns, the gradient does not see brightness.
+Lampert, *Kernel Methods in Computer Vision*, section 3.2.4.
+
+- :class:`FourierMagnitude` does not see cyclic shifts.
+- :class:`RadialProfile` does not see turns: the average of an image over all turns about its
+  middle, :math:`\int R_\theta x\, d\theta`, is the same along every circle, so what is left is its
+  radial profile.
+- :class:`RotationIntegrated` averages other features over a finite number of turns, which keeps
+  more.
+- :class:`EdgeHistogram` does not see brightness, and normalized not contrast either: where edges
+  are and how they run says more about an image than its gray values do. The derivative is that of a
+  Gaussian, which is a derivative of the image freed from noise.
 """
 
+from collections.abc import Sequence
+from dataclasses import KW_ONLY
 from typing import Any
 
 import numpy as np
 from scipy import ndimage
+from sklearn.base import clone
 
-from hilbin.images._base import Array, ImageTransformer, Row
+from hilbin._arrays import Array
+from hilbin._parameters import estimator, require_positive, require_whole
+from hilbin.images._base import ImageTransformer
 from hilbin.images.read import Pixels, gray, resized
 
-REACH = 3.0  # standard deviations from the middle to the border of an image normalized by moments
-TRIANGLE = 1 / 6  # variance of the triangle that linear interpolation makes of a pixel
-SYMMETRIC = 1e-6  # skewness below which an axis has no direction
+FLAT = 1e-9  # a smaller magnitude is rounding, not a gradient
 
 
-def normalize_contrast(image: Any) -> Array:
-    """Stretch the values to the whole range, each channel by itself: (3.1).
-
-    Parameters
-    ----------
-    image : array of shape (height, width) or (height, width, channels)
-
-    Returns
-    -------
-    image : array of the same shape
-        0 to 255 for whole numbers (as uint8), 0 to 1 for others. A flat channel becomes 0.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from hilbin.images import normalize_contrast
-    >>> normalize_contrast(np.array([[100, 110, 120]], np.uint8))
-    array([[  0, 128, 255]], dtype=uint8)
-    """
-    given = _checked(image)
-    values = given.astype(np.float64)
-    low = values.min(axis=(0, 1))
-    span = values.max(axis=(0, 1)) - low
-    stretched = (values - low) / np.where(span > 0, span, 1)
-    return _like(given, stretched * 255 if given.dtype.kind in "iub" else stretched)
-
-
-def normalize_moments(image: Any, size: int | None = None) -> Array:
-    """Shift, turn and scale an image so that its mass is centered, upright and round: (3.2)-(3.4).
-
-    The gray value is mass. In the result its mean is the middle, the mixed second moment is 0 and
-    the other two are equal, one standard deviation being a sixth of the side; what lies farther
-    than three of them from the middle is cut off. Of the two turns that do this, half a turn
-    apart, it is the one with a positive third moment along the first axis. How the image was
-    shifted, turned, enlarged or stretched is gone. Bright things on a dark background are meant;
-    take the negative of others. The turn is unreliable where the second moments are nearly alike
-    in all directions.
-
-    Parameters
-    ----------
-    image : array of shape (height, width) or (height, width, channels)
-        Of values >= 0.
-    size : int >= 1, optional
-        Side of the result; the longer side of the image by default.
-
-    Returns
-    -------
-    image : array of shape (size, size) or (size, size, channels)
-        uint8 for whole numbers, else float64. Black if the image is.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from hilbin.images import normalize_moments
-    >>> image = np.zeros((40, 50))
-    >>> image[5:9, 10:30] = image[5:20, 10:14] = 1
-    >>> turned = np.rot90(image)
-    >>> bool(np.allclose(normalize_moments(image), normalize_moments(turned)))
-    True
-    """
-    given = _checked(image)
-    side = max(given.shape[:2]) if size is None else size
-    if not (isinstance(side, (int, np.integer)) and side >= 1):
-        raise ValueError(f"size must be a whole number >= 1, got {size!r}")
-    values = given.astype(np.float64).reshape(*given.shape[:2], -1)
-    if values.min() < 0:
-        raise ValueError(f"image has the negative value {values.min():g}: mass is >= 0")
-    center, axes = _frame(values.mean(axis=2))
-    step = axes * (2 * REACH / side)
-    fine = max(1, int(np.ceil(np.abs(step).sum(axis=0).max())))  # samples per pixel and axis
-    middle = (side * fine - 1) / 2
-    step = step / fine
-    offset = center - step @ np.full(2, middle)
-    planes = [
-        ndimage.affine_transform(
-            values[:, :, c], step, offset, (side * fine,) * 2, order=1, mode="grid-constant"
-        )
-        for c in range(values.shape[2])
-    ]
-    means = np.stack(planes, 2).reshape(side, fine, side, fine, -1).mean(axis=(1, 3))
-    return _like(given, means.reshape(side, side, *given.shape[2:]))
-
-
-def _frame(mass: Array) -> tuple[Array, Array]:
-    """Center of mass, and the principal axes, a standard deviation long, as columns."""
-    total = mass.sum()
-    if total == 0:
-        return np.zeros(2), np.eye(2)
-    i, j = np.indices(mass.shape)
-    center = np.array([(mass * i).sum(), (mass * j).sum()]) / total
-    i, j = i - center[0], j - center[1]
-    m_ii, m_jj, m_ij = ((mass * a * b).sum() / total for a, b in ((i, i), (j, j), (i, j)))
-    angle = np.arctan2(2 * m_ij, m_ii - m_jj) / 2
-    turn = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
-    half, root = (m_ii + m_jj) / 2 + TRIANGLE, np.hypot((m_ii - m_jj) / 2, m_ij)
-    axes = turn * np.sqrt([half + root, half - root])
-    skews = [(mass * ((v[0] * i + v[1] * j) / (v @ v)) ** 3).sum() / total for v in axes.T]
-    skew = skews[0] if abs(skews[0]) > SYMMETRIC else skews[1]
-    return center, -axes if skew < 0 else axes
-
-
-def _checked(image: Any) -> Array:
-    values = np.asarray(image)
-    if values.ndim not in (2, 3) or not values.size or values.dtype.kind not in "iufb":
-        raise ValueError(
-            "image must be a numeric array of shape (height, width[, channels]), "
-            f"got {values.dtype} of {values.shape}"
-        )
-    if not np.isfinite(values).all():
-        raise ValueError("image has values that are not finite")
-    return values
-
-
-def _like(given: Array, values: Array) -> Array:
-    if given.dtype.kind in "iub":
-        return np.clip(np.rint(values), 0, 255).astype(np.uint8)
-    return values
-
-
+@estimator
 class FourierMagnitude(ImageTransformer):
     """Magnitude of the two-dimensional Fourier transform, which does not see cyclic shifts.
 
@@ -148,11 +40,9 @@ class FourierMagnitude(ImageTransformer):
     Parameters
     ----------
     size : int >= 1, default=32
-        Side.
-    max_side : int, optional
-        Larger images are reduced so that the longer side is this long.
-    n_jobs : int, optional
-        Threads, as in joblib.
+        Side in pixels.
+    max_side : int or None, default=None
+        Larger images are reduced so that the longer side has this many pixels.
 
     Examples
     --------
@@ -164,21 +54,290 @@ class FourierMagnitude(ImageTransformer):
     ((2, 144), True)
     """
 
-    def __init__(self, size: int = 32, *, max_side: int | None = None, n_jobs: int | None = None):
-        self.size = size
-        self.max_side = max_side
-        self.n_jobs = n_jobs
+    size: int = 32
+    _: KW_ONLY
+    max_side: int | None = None
 
     def _check(self) -> None:
         super()._check()
-        if not (isinstance(self.size, (int, np.integer)) and self.size >= 1):
-            raise ValueError(f"size must be a whole number >= 1, got {self.size!r}")
+        require_whole("size", self.size, 1)
 
-    def describe(self, image: Pixels) -> Row:
-        """The magnitudes of one image."""
+    def transform_image(self, image: Pixels) -> Array:
+        """Return the magnitudes of one image."""
         values = resized(gray(image), (self.size, self.size)) / 255
-        return (np.abs(np.fft.rfft2(values)) / values.size).ravel().astype(np.float32)
+        magnitudes: Array = np.abs(np.fft.rfft2(values)) / values.size
+        return magnitudes.ravel().astype(np.float32)
 
     @property
     def _n_features_out(self) -> int:
         return self.size * (self.size // 2 + 1)
+
+
+@estimator
+class EdgeHistogram(ImageTransformer):
+    r"""Histograms of gradient directions over the cells of a grid, weighted by magnitude.
+
+    A pixel of magnitude :math:`|\nabla x|` is shared by the two nearest directions. The row is
+    divided by the number of pixels: it sums to the mean magnitude, with white being 1. It does
+    not change with the brightness of the image, and normalized not with the contrast either.
+
+    Parameters
+    ----------
+    n_directions : int >= 1, default=8
+        Number of bins per cell.
+    cells : int >= 1, default=4
+        The grid has ``cells`` by ``cells`` of them; 1 leaves places out.
+    signed : bool, default=False
+        Whether dark-to-light and light-to-dark are different directions.
+    sigma : float > 0, default=1
+        Standard deviation of the Gaussian, in pixels.
+    threshold : float from 0 to 1, default=0
+        Pixels with less than this part of the largest magnitude of the image are no edges.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hilbin.images import EdgeHistogram
+    >>> upright = np.zeros((16, 16), np.uint8)
+    >>> upright[:, 8:] = 255
+    >>> EdgeHistogram(4, cells=1).fit_transform([upright, upright.T]).round(4)
+    array([[0.0625, 0.    , 0.    , 0.    ],
+           [0.    , 0.    , 0.0625, 0.    ]], dtype=float32)
+    """
+
+    n_directions: int = 8
+    _: KW_ONLY
+    cells: int = 4
+    signed: bool = False
+    sigma: float = 1.0
+    threshold: float = 0.0
+
+    def _check(self) -> None:
+        super()._check()
+        require_whole("n_directions", self.n_directions, 1)
+        require_whole("cells", self.cells, 1)
+        require_positive("sigma", self.sigma)
+        if not (isinstance(self.threshold, (int, float)) and 0 <= self.threshold <= 1):
+            raise ValueError(f"threshold must be a number from 0 to 1, got {self.threshold!r}")
+
+    def transform_image(self, image: Pixels) -> Array:
+        """Return the histograms of one image, cell by cell."""
+        votes = self._votes(image)
+        n = self._n_features_out
+        row: Any = sum(np.bincount(bins.ravel(), weight.ravel(), n) for bins, weight in votes)
+        return (row / votes[0][0].size).astype(np.float32)
+
+    def to_pixels(self, image: Pixels, contributions: Array) -> Array:
+        """Distribute the contribution of every bin over its pixels, by their weight in it.
+
+        The contribution of an empty bin is spread evenly over the image.
+        """
+        votes = self._votes(image)
+        given = np.asarray(contributions, np.float64)
+        n = self._n_features_out
+        totals: Any = sum(np.bincount(bins.ravel(), weight.ravel(), n) for bins, weight in votes)
+        rate = np.divide(given, totals, out=np.zeros(n), where=totals > 0)
+        heat = np.full(image.shape[:2], given[totals <= 0].sum() / votes[0][0].size)
+        for bins, weight in votes:
+            heat += rate[bins] * weight
+        return heat
+
+    def _votes(self, image: Pixels) -> list[tuple[Array, Array]]:
+        """Return bins and weights of all pixels, for the lower and the upper direction."""
+        values = gray(image) / 255
+        down, across = (
+            ndimage.gaussian_filter(values, self.sigma, order=order, mode="nearest")
+            for order in ((1, 0), (0, 1))
+        )
+        magnitude = np.hypot(down, across)
+        magnitude[magnitude < max(self.threshold * magnitude.max(), FLAT)] = 0
+        period = 2 * np.pi if self.signed else np.pi
+        direction = np.arctan2(down, across) % period / period * self.n_directions
+        lower = np.floor(direction)
+        share = direction - lower
+        i, j = (np.arange(side) * self.cells // side for side in values.shape)
+        first = (i[:, None] * self.cells + j) * self.n_directions
+        lower = lower.astype(np.int64)
+        return [
+            (first + lower % self.n_directions, magnitude * (1 - share)),
+            (first + (lower + 1) % self.n_directions, magnitude * share),
+        ]
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.cells**2 * self.n_directions
+
+
+@estimator
+class RadialProfile(ImageTransformer):
+    """Mean gray value along circles about the middle of the image, white being 1.
+
+    Parameters
+    ----------
+    n_rings : int >= 1, default=16
+        Number of rings of equal width, out to the nearer border.
+    max_side : int or None, default=None
+        Larger images are reduced so that the longer side has this many pixels.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hilbin.images import RadialProfile
+    >>> image = np.full((9, 9), 255, np.uint8)
+    >>> image[4, 4] = 0
+    >>> RadialProfile(n_rings=3).fit_transform([image]).round(2)
+    array([[0.89, 1.  , 1.  ]], dtype=float32)
+    """
+
+    n_rings: int = 16
+    _: KW_ONLY
+    max_side: int | None = None
+
+    def _check(self) -> None:
+        super()._check()
+        require_whole("n_rings", self.n_rings, 1)
+
+    def transform_image(self, image: Pixels) -> Array:
+        """Return the mean of every ring of one image; 0 for a ring narrower than its pixels."""
+        rings = self._rings(image)
+        inside = rings < self.n_rings
+        counts = np.bincount(rings[inside], minlength=self.n_rings)
+        sums = np.bincount(rings[inside], gray(image)[inside] / 255, minlength=self.n_rings)
+        return (sums / np.maximum(counts, 1)).astype(np.float32)
+
+    def to_pixels(self, image: Pixels, contributions: Array) -> Array:
+        """Distribute the contribution of a ring over its pixels, by brightness."""
+        rings = self._rings(image)
+        return _to_pixels(rings, gray(image).astype(np.float64), np.asarray(contributions))
+
+    def _rings(self, image: Pixels) -> Array:
+        """Return the number of the ring of every pixel; ``n_rings`` or more outside of all."""
+        h, w = image.shape[:2]
+        i, j = np.indices((h, w))
+        # whole numbers, so that pixels that turn into each other are equally far
+        squared = (2 * i - (h - 1)) ** 2 + (2 * j - (w - 1)) ** 2
+        return np.floor(np.sqrt(squared) / min(h, w) * self.n_rings).astype(np.int64)
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.n_rings
+
+
+@estimator
+class RotationIntegrated(ImageTransformer):
+    """Features of another transformer, averaged over turned versions of the image.
+
+    With 2 or 4 rotations, half or quarter turns, whole images are turned and the features are the
+    same for an image and its turned versions, exactly. With another number, what is turned is the
+    largest disc about the middle, on a ground of its mean color, and the features are the same up
+    to interpolation.
+
+    Parameters
+    ----------
+    transformer : ImageTransformer
+        Such as ``HOG()`` or ``FourierMagnitude()``; a copy is fitted.
+    n_rotations : int >= 1, default=4
+        Number of turns, evenly round the circle.
+    max_side : int or None, default=None
+        Larger images are reduced so that the longer side has this many pixels.
+
+    Attributes
+    ----------
+    transformer_ : ImageTransformer
+        The transformer, fitted to the images as they are.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hilbin.images import EdgeHistogram, RotationIntegrated
+    >>> image = np.random.default_rng(0).integers(0, 256, (16, 24), np.uint8)
+    >>> rows = RotationIntegrated(EdgeHistogram()).fit_transform([image, np.rot90(image)])
+    >>> bool(np.allclose(rows[0], rows[1], atol=1e-6))
+    True
+    """
+
+    transformer: Any = None
+    n_rotations: int = 4
+    _: KW_ONLY
+    max_side: int | None = None
+
+    def _check(self) -> None:
+        super()._check()
+        require_whole("n_rotations", self.n_rotations, 1)
+
+    def _learn(self, sources: Sequence[Any], y: Any) -> None:
+        if not isinstance(self.transformer, ImageTransformer):
+            raise TypeError(
+                f"transformer must be one of images, such as HOG(), got {self.transformer!r}"
+            )
+        inner = clone(self.transformer).set_params(max_side=self.max_side, n_jobs=self.n_jobs)
+        self.transformer_: ImageTransformer = inner.fit(sources)
+
+    def transform_image(self, image: Pixels) -> Array:
+        """Return the mean of the rows of all turned versions of one image."""
+        rows = [self.transformer_.transform_image(turned) for turned in self._turned(image)]
+        mean: Any = np.mean(rows, axis=0, dtype=np.float64)
+        return mean.astype(np.float32)
+
+    def to_pixels(self, image: Pixels, contributions: Array) -> Array:
+        """Average the heat maps of the versions, turned back; only for 1, 2 or 4 rotations."""
+        if self.n_rotations not in (1, 2, 4):
+            raise NotImplementedError("only whole, half and quarter turns can be turned back")
+        heat = np.zeros(image.shape[:2])
+        for number, turned in enumerate(self._turned(image)):
+            part = self.transformer_.to_pixels(turned, contributions)
+            heat += np.rot90(part, -number * (4 // self.n_rotations))
+        return heat / self.n_rotations
+
+    def _turned(self, image: Pixels) -> list[Pixels]:
+        if self.n_rotations in (1, 2, 4):
+            quarters = range(0, 4, 4 // self.n_rotations)
+            return [np.ascontiguousarray(np.rot90(image, q)) for q in quarters]
+        square = _middle_square(image)
+        outside = _outside_disc(square.shape[0])
+        ground = square[~outside].mean(axis=0)
+        angles = 360 / self.n_rotations * np.arange(self.n_rotations)
+        versions = [
+            ndimage.rotate(square, angle, reshape=False, order=1, mode="nearest")
+            if angle
+            else square
+            for angle in angles
+        ]
+        mask = outside if image.ndim == 2 else outside[:, :, None]
+        return [np.where(mask, np.rint(ground).astype(np.uint8), v) for v in versions]
+
+    @property
+    def _uses_color(self) -> bool:
+        return bool(getattr(self, "transformer_", self.transformer)._uses_color)
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.transformer_._n_features_out
+
+
+def _middle_square(image: Pixels) -> Pixels:
+    side = min(image.shape[:2])
+    top, left = ((length - side) // 2 for length in image.shape[:2])
+    return image[top : top + side, left : left + side]
+
+
+def _outside_disc(side: int) -> Array:
+    i, j = np.indices((side, side))
+    return (2 * i - (side - 1)) ** 2 + (2 * j - (side - 1)) ** 2 > side**2
+
+
+def _to_pixels(bins: Array, weights: Array, contributions: Array) -> Array:
+    """Distribute the contribution of every bin over the pixels in it, by weight.
+
+    The share is even where all weights of a bin are 0; the contribution of a bin without pixels is
+    spread evenly over the image.
+    """
+    n = len(contributions)
+    inside = bins < n
+    where, weight = bins[inside], weights[inside]
+    totals, counts = np.bincount(where, weight, n), np.bincount(where, minlength=n)
+    rate = np.where(totals > 0, contributions / np.where(totals > 0, totals, 1), 0)
+    even = np.where((totals <= 0) & (counts > 0), contributions / np.maximum(counts, 1), 0)
+    heat = np.full(bins.shape, contributions[counts == 0].sum() / bins.size)
+    heat[inside] += weight * rate[where] + even[where]
+    return heat

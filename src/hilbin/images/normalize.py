@@ -7,24 +7,23 @@ Methods in Computer Vision*, section 3.3.5 and its footnote): presence instead o
 the norm.
 """
 
-from numbers import Real
+from dataclasses import KW_ONLY
 from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from hilbin._arrays import apply, check_rows
+from hilbin._arrays import Array, apply, check_rows
+from hilbin._parameters import estimator, require_positive
 
-Array = NDArray[Any]
 
-
+@estimator
 class HistogramNormalizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     """Normalize rows of non-negative values.
 
-    In this order:
+    The steps, in this order:
 
     1. ``binarize``: 1 where a value is above the threshold, else 0;
     2. ``power``: :math:`x^p`;
@@ -54,7 +53,7 @@ class HistogramNormalizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator)
     n_features_in_ : int
         Number of columns.
     feature_names_in_ : ndarray of shape (n_features,)
-        Their names, if ``X`` has some.
+        Names of the columns, if ``X`` has some.
 
     Examples
     --------
@@ -64,18 +63,11 @@ class HistogramNormalizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator)
            [0. , 0. ]])
     """
 
-    def __init__(
-        self,
-        norm: str | None = "l1",
-        *,
-        power: float = 1.0,
-        tfidf: bool = False,
-        binarize: float | None = None,
-    ):
-        self.norm = norm
-        self.power = power
-        self.tfidf = tfidf
-        self.binarize = binarize
+    norm: str | None = "l1"
+    _: KW_ONLY
+    power: float = 1.0
+    tfidf: bool = False
+    binarize: float | None = None
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Check the parameters, and learn the weights of the columns if ``tfidf`` is wanted.
@@ -99,7 +91,7 @@ class HistogramNormalizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator)
         return self
 
     def transform(self, X: Any) -> Any:
-        """The normalized rows.
+        """Return the normalized rows.
 
         Parameters
         ----------
@@ -142,14 +134,9 @@ class HistogramNormalizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator)
     def _check_parameters(self) -> None:
         if self.norm not in ("l1", "l2", None):
             raise ValueError(f"norm must be 'l1', 'l2' or None, got {self.norm!r}")
-        power: Any = self.power
-        if not (isinstance(power, Real) and 0 < float(power) < np.inf):
-            raise ValueError(f"power must be a number > 0, got {power!r}")
-        threshold: Any = self.binarize
-        if threshold is not None and not (
-            isinstance(threshold, Real) and 0 <= float(threshold) < np.inf
-        ):
-            raise ValueError(f"binarize must be a number >= 0 or None, got {threshold!r}")
+        require_positive("power", self.power)
+        if self.binarize is not None:
+            require_positive("binarize", self.binarize, or_zero=True)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "n_features_in_")
@@ -163,7 +150,7 @@ class HistogramNormalizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator)
 
 
 def _near_one(X: Any) -> Any:
-    """Rows times a power of two, which is exact, so that no power or square leaves the range."""
+    """Multiply rows by powers of two, which is exact, so that no power or square overflows."""
     largest = X.max(axis=1)
     largest = largest.toarray() if sp.issparse(largest) else largest
     return _by_rows(X, np.ldexp, -np.frexp(np.ravel(largest))[1])
@@ -178,7 +165,7 @@ def _norms(X: Any, norm: str) -> Array:
 
 
 def _by_rows(X: Any, function: Any, numbers: Array) -> Any:
-    """``function(values, number)`` of the values of every row."""
+    """Return ``function(values, number)`` of the values of every row."""
     if not sp.issparse(X):
         return function(X, numbers[:, None])
     data = function(X.data, np.repeat(numbers, np.diff(X.indptr)))

@@ -1,25 +1,29 @@
-"""A user's own frozen network as a descriptor.
+"""Features of a user's own frozen network.
 
-The network is an ONNX file that takes one image and gives a vector, or a map of features over
-places. Negative outputs are cut off, so that the row is a histogram of what the network has seen
-and how strongly; a map is averaged over its places, which keeps the explanation exact: every place
-takes the part of a feature's contribution that it has in the average.
+The network is an ONNX file that takes one image and gives a vector, or features at many places.
+Negative outputs are cut off, so that the row is a histogram of what the network has seen and how
+strongly; features at many places are averaged, which keeps the explanation exact: every place takes
+the part of a feature's contribution that it has in the average.
 """
 
 import functools
 import weakref
-from typing import Any, Self
+from collections.abc import Sequence
+from dataclasses import KW_ONLY
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from hilbin.images._base import ImageTransformer, Row
-from hilbin.images._grids import Array, WordGrid, paint
-from hilbin.images.read import Pixels, as_sources, in_color, resized
+from hilbin._arrays import Array
+from hilbin._parameters import estimator, require_choice
+from hilbin.images._base import ImageTransformer
+from hilbin.images.read import Pixels, in_color, resized
+from hilbin.images.words import WordGrid, paint
 
 _sessions: "weakref.WeakKeyDictionary[OnnxFeatures, Any]" = weakref.WeakKeyDictionary()
 
 
+@estimator
 class OnnxFeatures(ImageTransformer):
     """Output of a network in an ONNX file.
 
@@ -34,11 +38,9 @@ class OnnxFeatures(ImageTransformer):
     mean, std : float or three floats, default=0 and 1
         ``(value - mean) / std`` of values within [0, 1] goes into the network.
     pool : {"avg", "max"}, default="avg"
-        Over the places, if the output is a map.
-    max_side : int, optional
+        How to pool over the places if the output has some.
+    max_side : int or None, default=512
         Larger images are reduced first, and shown in this size in explanations.
-    n_jobs : int, optional
-        Threads, as in joblib.
 
     Attributes
     ----------
@@ -55,58 +57,35 @@ class OnnxFeatures(ImageTransformer):
 
     _uses_color = True
 
-    def __init__(
-        self,
-        path: Any,
-        *,
-        output: str | None = None,
-        size: tuple[int, int] = (224, 224),
-        mean: Any = 0.0,
-        std: Any = 1.0,
-        pool: str = "avg",
-        max_side: int | None = 512,
-        n_jobs: int | None = None,
-    ):
-        self.path = path
-        self.output = output
-        self.size = size
-        self.mean = mean
-        self.std = std
-        self.pool = pool
-        self.max_side = max_side
-        self.n_jobs = n_jobs
+    path: Any
+    _: KW_ONLY
+    output: str | None = None
+    size: tuple[int, int] = (224, 224)
+    mean: Any = 0.0
+    std: Any = 1.0
+    pool: str = "avg"
+    max_side: int | None = 512
 
-    def fit(self, images: Any, y: Any = None) -> Self:
-        """Read the network and try it once.
+    def _check(self) -> None:
+        super()._check()
+        require_choice("pool", self.pool, ("avg", "max"))
 
-        Parameters
-        ----------
-        images : sequence of paths or arrays
-        y : ignored
-
-        Returns
-        -------
-        self
-        """
-        as_sources(images)
-        self._check()
-        if self.pool not in ("avg", "max"):
-            raise ValueError(f"pool must be 'avg' or 'max', got {self.pool!r}")
+    def _learn(self, sources: Sequence[Any], y: Any) -> None:
+        """Read the network and try it once."""
         with open(self.path, "rb") as file:
             self.network_ = np.frombuffer(file.read(), np.uint8)
         _sessions.pop(self, None)
-        self.n_outputs_ = self._map(np.zeros((*self.size, 3), np.uint8)).shape[0]
-        return self
+        self.n_outputs_ = self._outputs(np.zeros((*self.size, 3), np.uint8)).shape[0]
 
-    def describe(self, image: Pixels) -> Row:
-        """The pooled features of one image."""
-        features = self._map(image).reshape(self.n_outputs_, -1)
+    def transform_image(self, image: Pixels) -> Array:
+        """Return the pooled features of one image."""
+        features = self._outputs(image).reshape(self.n_outputs_, -1)
         pooled = features.mean(axis=1) if self.pool == "avg" else features.max(axis=1)
-        return pooled.astype(np.float32)
+        return np.asarray(pooled, np.float32)
 
-    def to_pixels(self, image: Pixels, contributions: Array) -> NDArray[np.float64]:
-        """Share contributions out over the places where the features were seen."""
-        features = self._map(image).astype(np.float64)
+    def to_pixels(self, image: Pixels, contributions: Array) -> Array:
+        """Distribute the contributions over the places where the features were seen."""
+        features = self._outputs(image).astype(np.float64)
         if features.ndim == 1:
             features = features[:, None, None]
         flat = features.reshape(self.n_outputs_, -1)
@@ -121,8 +100,8 @@ class OnnxFeatures(ImageTransformer):
         side = max(image.shape[0] / height, image.shape[1] / width)
         return paint(image.shape, [WordGrid(share, ys, xs, side)], [share])
 
-    def _map(self, image: Pixels) -> NDArray[np.float32]:
-        """What the network says, negative values cut off: features, or features by places."""
+    def _outputs(self, image: Pixels) -> Array:
+        """Run the network; return its features, perhaps by places, negative values cut off."""
         session = self._session()
         node = session.get_inputs()[0]
         values = np.asarray(resized(in_color(image), self.size), np.float32) / np.float32(255)
@@ -156,6 +135,3 @@ class OnnxFeatures(ImageTransformer):
     @property
     def _n_features_out(self) -> int:
         return self.n_outputs_
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "network_")

@@ -13,8 +13,10 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from hilbin._arrays import Array
+
 Pixels = NDArray[np.uint8]
-Source = str | os.PathLike[str] | NDArray[Any]
+Source = str | os.PathLike[str] | Array
 
 MAX_PIXELS = 100_000_000
 _WHITE = (255, 255, 255, 255)
@@ -57,7 +59,7 @@ def read_image(
     color: bool = False,
     max_pixels: int = MAX_PIXELS,
 ) -> Pixels:
-    """One image as an array of 8-bit values.
+    """Read one image as an array of 8-bit values.
 
     Parameters
     ----------
@@ -66,7 +68,7 @@ def read_image(
         width, channels) with 1, 3 or 4 channels: 8 or 16-bit integers, booleans, or floats within
         [0, 1].
     max_side : int, optional
-        Larger images are reduced so that the longer side is this long.
+        Larger images are reduced so that the longer side has this many pixels.
     color : bool, default=False
         Whether to return red, green and blue, or gray values.
     max_pixels : int, default=100_000_000
@@ -79,7 +81,7 @@ def read_image(
     Raises
     ------
     ImageError
-        Naming the file and what is wrong with it.
+        If the image cannot be read; it names the file and what is wrong with it.
 
     Examples
     --------
@@ -100,7 +102,9 @@ def read_image(
 
 
 def gray(image: Pixels) -> Pixels:
-    """Gray values of a color image (ITU-R 601-2 luma, as Pillow's); a gray one as it is.
+    """Convert a color image to gray values (ITU-R 601-2 luma, as Pillow's).
+
+    A gray image is returned as it is.
 
     Examples
     --------
@@ -117,7 +121,7 @@ def gray(image: Pixels) -> Pixels:
 
 
 def in_color(image: Pixels) -> Pixels:
-    """A gray image with three equal channels; a color image as it is.
+    """Give a gray image three equal channels; a color image is returned as it is.
 
     Examples
     --------
@@ -130,7 +134,7 @@ def in_color(image: Pixels) -> Pixels:
 
 
 def resized(image: Pixels, size: tuple[int, int]) -> Pixels:
-    """The image at (height, width): area averages where it shrinks, bilinear where it grows.
+    """Resize an image to (height, width): area averages to shrink, bilinear to grow.
 
     Examples
     --------
@@ -164,7 +168,7 @@ def as_sources(images: Any, name: str = "images") -> Sequence[Source]:
 
 
 def source_name(source: Any, place: int) -> str:
-    """What to call an image in a message."""
+    """Return the name of an image for messages."""
     return os.fspath(source) if isinstance(source, str | os.PathLike) else f"images[{place}]"
 
 
@@ -203,7 +207,7 @@ def _refuse_bomb(name: str, height: int, width: int, max_pixels: int) -> None:
 
 
 def _plain(picture: Any, color: bool) -> Any:
-    """To 8-bit gray or color, whatever the mode of the file."""
+    """Convert to 8-bit gray or color, whatever the mode of the file."""
     from PIL import Image
 
     if picture.mode in ("I", "F") or picture.mode.startswith("I;16"):
@@ -234,7 +238,7 @@ def _from_array(array: Any, color: bool, max_pixels: int) -> Any:
     return _plain(Image.fromarray(np.ascontiguousarray(_bytes(values, name))), color)
 
 
-def _bytes(values: NDArray[Any], name: str) -> Pixels:
+def _bytes(values: Array, name: str) -> Pixels:
     if values.dtype == np.uint8:
         return values
     if values.dtype.kind == "b":

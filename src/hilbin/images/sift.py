@@ -8,17 +8,24 @@ how many there are. The window over the descriptor is flat, as in VLFeat's fast 
 image is smoothed by ``sigma^2 = (b / 6)^2 - 1/4`` first, as in its ``phow``.
 """
 
+from dataclasses import KW_ONLY
+from typing import Self
+
 import numpy as np
 from scipy.ndimage import gaussian_filter
 
+from hilbin._arrays import Array
 from hilbin._core import core
-from hilbin.images._grids import LocalGrid
-from hilbin.images._local import LocalDescriptor
+from hilbin._parameters import estimator
+from hilbin.images.descriptors import ImageSample
+from hilbin.images.local import LocalDescriptor, LocalGrid
 from hilbin.images.read import Pixels, gray
 
+POINTS_ALONG_A_SIDE = 32  # in grids that suit the images
 PIXEL_SMOOTHING = 0.25  # the square of the blur that a pixel has by itself
 
 
+@estimator
 class DenseSIFT(LocalDescriptor):
     """SIFT descriptors on regular grids, one grid for each size.
 
@@ -47,23 +54,21 @@ class DenseSIFT(LocalDescriptor):
 
     n_dimensions = 128
 
-    def __init__(
-        self,
-        step: int = 8,
-        bin_sizes: tuple[int, ...] = (4, 8),
-        *,
-        smoothing: float = 6.0,
-        contrast: float = 0.005,
-        root: bool = False,
-    ):
-        self.step = step
-        self.bin_sizes = bin_sizes
-        self.smoothing = smoothing
-        self.contrast = contrast
-        self.root = root
+    step: int = 8
+    bin_sizes: tuple[int, ...] = (4, 8)
+    _: KW_ONLY
+    smoothing: float = 6.0
+    contrast: float = 0.005
+    root: bool = False
+
+    @classmethod
+    def for_sample(cls, sample: ImageSample) -> Self:
+        """Return descriptors on grids that suit the size of the images."""
+        step = int(np.clip(round(sample.side / POINTS_ALONG_A_SIDE), 2, 8))
+        return cls(step, (4, 8) if sample.side >= 64 else (2, 4))
 
     def local(self, image: Pixels) -> list[LocalGrid]:
-        """Grids of descriptors of one image, one grid for each bin size."""
+        """Return the grids of descriptors of one image, one grid for each bin size."""
         if not self.step >= 1 or not self.bin_sizes or min(self.bin_sizes) < 1:
             raise ValueError(
                 f"step and bin_sizes must be whole numbers >= 1, got {self.step!r} and "
@@ -72,7 +77,7 @@ class DenseSIFT(LocalDescriptor):
         values = np.ascontiguousarray(gray(image), np.float32) / np.float32(255)
         return [grid for size in self.bin_sizes if (grid := self._grid(values, int(size)))]
 
-    def _grid(self, values: np.ndarray, size: int) -> LocalGrid | None:
+    def _grid(self, values: Array, size: int) -> LocalGrid | None:
         rows, columns = core.dense_sift_grid(*values.shape, size, self.step)
         if rows * columns == 0:
             return None

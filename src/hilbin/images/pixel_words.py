@@ -1,46 +1,47 @@
-"""Words that need no learning: codes of pixels.
+"""Pixel words: visual words that need no learning, one at every pixel.
 
 - :class:`Centrist`: the census transform (Wu & Rehg, *CENTRIST: a visual descriptor for scene
-  categorization*, PAMI 2011). Bit ``b`` of the code of a pixel says whether it is at least as
+  categorization*, PAMI 2011). Bit ``b`` of the word of a pixel says whether it is at least as
   bright as its ``b``-th neighbor; 256 words.
 - :class:`LBP`: local binary patterns (Ojala, Pietikäinen & Mäenpää, PAMI 2002), eight neighbors on
   a circle of radius 1; the 58 patterns with at most two changes along the circle are words of their
   own, the rest share one.
 - :class:`ColorHistogram`: the cell of a color space that the color of a pixel lies in.
 
-The histogram of the codes of an image is its row.
+The histogram of the words of an image is its row.
 """
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.ndimage import sobel
 
+from hilbin._arrays import Array
 from hilbin._core import core
-from hilbin.images._grids import WordGrid
-from hilbin.images._words import WordSource
+from hilbin._parameters import estimator, require_choice
 from hilbin.images.read import Pixels, gray, in_color
+from hilbin.images.words import WordGrid, WordSource
 
 SPACES = ("lab", "rgb", "hsv")
 
 
-def _neighborhood_words(codes: NDArray[np.uint8]) -> list[WordGrid]:
-    """Codes of all pixels but those at the border."""
-    rows, columns = codes.shape
-    return [WordGrid(codes, np.arange(1, rows + 1), np.arange(1, columns + 1), 3)]
+def _without_border(ids: Array) -> list[WordGrid]:
+    """Return the grid of the words of all pixels but those at the border."""
+    rows, columns = ids.shape
+    return [WordGrid(ids, np.arange(1, rows + 1), np.arange(1, columns + 1), 3)]
 
 
 def _edges(image: Pixels) -> Pixels:
-    """Length of Sobel's gradient, a quarter of it, to stay within 8 bits."""
+    """Return the length of Sobel's gradient, a quarter of it, to stay within 8 bits."""
     values = image.astype(np.float32)
     length = np.hypot(sobel(values, axis=0), sobel(values, axis=1))
     return np.minimum(length / 4, 255).astype(np.uint8)
 
 
-def _inner(image: Pixels) -> NDArray[np.uint8]:
+def _inner(image: Pixels) -> Pixels:
     height, width = image.shape
     return np.empty((max(0, height - 2), max(0, width - 2)), np.uint8)
 
 
+@estimator
 class Centrist(WordSource):
     """Histogram of the census transform.
 
@@ -49,10 +50,6 @@ class Centrist(WordSource):
     edges : bool, default=False
         Transform the strength of edges (Sobel's) instead of the gray values: outlines without
         textures, which suits people and things, where gray values suit scenes.
-    max_side : int, optional
-        Larger images are reduced so that the longer side is this long.
-    n_jobs : int, optional
-        Threads, as in joblib.
 
     Examples
     --------
@@ -65,25 +62,20 @@ class Centrist(WordSource):
     """
 
     n_words = 256
-
-    def __init__(
-        self, edges: bool = False, *, max_side: int | None = 256, n_jobs: int | None = None
-    ):
-        self.edges = edges
-        self.max_side = max_side
-        self.n_jobs = n_jobs
+    edges: bool = False
 
     def words(self, image: Pixels) -> list[WordGrid]:
-        """The code of every pixel but those at the border."""
+        """Return the word of every pixel but those at the border."""
         values = np.ascontiguousarray(gray(image))
         if self.edges:
             values = _edges(values)
-        codes = _inner(values)
-        if codes.size:
-            core.census(values, codes)
-        return _neighborhood_words(codes)
+        ids = _inner(values)
+        if ids.size:
+            core.census(values, ids)
+        return _without_border(ids)
 
 
+@estimator
 class LBP(WordSource):
     """Histogram of local binary patterns.
 
@@ -92,10 +84,6 @@ class LBP(WordSource):
     uniform : bool, default=True
         Whether patterns that change more than twice along the circle share one word, which leaves
         59 words; 256 otherwise.
-    max_side : int, optional
-        Larger images are reduced so that the longer side is this long.
-    n_jobs : int, optional
-        Threads, as in joblib.
 
     Examples
     --------
@@ -105,40 +93,33 @@ class LBP(WordSource):
     (1, 59)
     """
 
-    def __init__(
-        self, uniform: bool = True, *, max_side: int | None = 256, n_jobs: int | None = None
-    ):
-        self.uniform = uniform
-        self.max_side = max_side
-        self.n_jobs = n_jobs
+    uniform: bool = True
 
     @property
-    def n_words(self) -> int:  # type: ignore[override]
-        """How many patterns are told apart."""
+    def n_words(self) -> int:
+        """Number of patterns that are told apart."""
         return 59 if self.uniform else 256
 
     def words(self, image: Pixels) -> list[WordGrid]:
-        """The pattern of every pixel but those at the border."""
+        """Return the pattern of every pixel but those at the border."""
         values = np.ascontiguousarray(gray(image))
-        codes = _inner(values)
-        if codes.size:
-            core.lbp(values, codes, bool(self.uniform))
-        return _neighborhood_words(codes)
+        ids = _inner(values)
+        if ids.size:
+            core.lbp(values, ids, bool(self.uniform))
+        return _without_border(ids)
 
 
+@estimator
 class ColorHistogram(WordSource):
     """Histogram of colors.
 
     Parameters
     ----------
     space : {"lab", "rgb", "hsv"}, default="lab"
-        Whose three axes are cut into bins. Lab is CIE L*a*b*, where equal steps look equal.
+        The color space whose three axes are cut into bins. Lab is CIE L*a*b*, where equal steps
+        look equal.
     bins : int or three ints, default=(8, 8, 8)
-        Into how many; every axis of Lab is cut over its whole 8-bit range.
-    max_side : int, optional
-        Larger images are reduced so that the longer side is this long.
-    n_jobs : int, optional
-        Threads, as in joblib.
+        Number of bins of each axis; every axis of Lab is cut over its whole 8-bit range.
 
     Examples
     --------
@@ -151,24 +132,12 @@ class ColorHistogram(WordSource):
     """
 
     _uses_color = True
-
-    def __init__(
-        self,
-        space: str = "lab",
-        bins: int | tuple[int, int, int] = (8, 8, 8),
-        *,
-        max_side: int | None = 256,
-        n_jobs: int | None = None,
-    ):
-        self.space = space
-        self.bins = bins
-        self.max_side = max_side
-        self.n_jobs = n_jobs
+    space: str = "lab"
+    bins: int | tuple[int, int, int] = (8, 8, 8)
 
     def _check(self) -> None:
         super()._check()
-        if self.space not in SPACES:
-            raise ValueError(f"space must be one of {', '.join(SPACES)}, got {self.space!r}")
+        require_choice("space", self.space, SPACES)
         if any(not 1 <= b <= 256 for b in self._bins()):
             raise ValueError(f"bins must be three numbers from 1 to 256, got {self.bins!r}")
 
@@ -179,20 +148,20 @@ class ColorHistogram(WordSource):
         return int(bins[0]), int(bins[1]), int(bins[2])
 
     @property
-    def n_words(self) -> int:  # type: ignore[override]
-        """How many cells the colors fall into."""
+    def n_words(self) -> int:
+        """Number of cells of the color space."""
         return int(np.prod(self._bins()))
 
     def words(self, image: Pixels) -> list[WordGrid]:
-        """The color cell of every pixel."""
+        """Return the cell of the color of every pixel."""
         values = _in_space(in_color(image), self.space)
-        ids: NDArray[np.int32] = np.zeros(values.shape[:2], np.int32)
+        ids: Array = np.zeros(values.shape[:2], np.int32)
         for axis, bins in enumerate(self._bins()):
-            ids = ids * bins + _bin_table(bins)[values[:, :, axis]]
+            ids = ids * bins + _bin_of_values(bins)[values[:, :, axis]]
         return [WordGrid(ids, np.arange(ids.shape[0]), np.arange(ids.shape[1]), 1)]
 
 
-def _bin_table(bins: int) -> NDArray[np.int32]:
+def _bin_of_values(bins: int) -> Array:
     return (np.arange(256) * bins // 256).astype(np.int32)
 
 
@@ -220,7 +189,7 @@ _LINEAR = np.where(
 
 
 def _lab(image: Pixels) -> Pixels:
-    """CIE L*a*b* with L* over 0..255 and a*, b* shifted by 128."""
+    """Convert to CIE L*a*b* with L* over 0..255 and a*, b* shifted by 128."""
     xyz = _LINEAR[image] @ _TO_XYZ.T
     f = np.where(
         xyz > (6 / 29) ** 3, np.cbrt(xyz), xyz * np.float32(841 / 108) + np.float32(4 / 29)
