@@ -9,19 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.svm import LinearSVC, LinearSVR
 
-from hilbin.solvers import (
-    GramRows,
-    TableRows,
-    classification,
-    crammer_singer,
-    icd,
-    rank_values,
-    regression,
-)
-from hilbin.solvers._layout import lay_out
+from hilbin.solvers import EpsilonInsensitive, Hinge, crammer_singer, gram_rows, icd
+from hilbin.solvers.lookup import Levels, LookupRows, lay_out
 
 N, MOST = 150, 12
+TUBES = [EpsilonInsensitive(0.1), EpsilonInsensitive(0.1, squared=True)]
 POWER = {"hinge": 1, "squared_hinge": 2}
+LOSSES = {"hinge": Hinge(), "squared_hinge": Hinge(squared=True)}
 TIGHT = {"tol": 1e-8, "max_iter": 50_000}
 LIBLINEAR = {"fit_intercept": False, "tol": 1e-8, "max_iter": 500_000, "dual": True}
 
@@ -47,7 +41,7 @@ def labels(counts):
 
 @pytest.fixture(scope="module")
 def rows(counts):
-    return TableRows(rank_values(counts))
+    return LookupRows(Levels.from_values(counts))
 
 
 def primal(K, y, coef, C, loss):
@@ -63,7 +57,7 @@ def test_unary_map_is_exact(counts):
 @pytest.mark.parametrize("C", [1e-3, 1e-1])
 @pytest.mark.parametrize(("loss", "rtol"), [("squared_hinge", 1e-8), ("hinge", 1e-7)])
 def test_equals_liblinear_on_the_unary_map(counts, signs, rows, loss, rtol, C):
-    found = icd(rows, classification(signs, np.full(N, C), loss), **TIGHT)
+    found = icd(rows, LOSSES[loss].problem(signs, C), **TIGHT)
     assert found.converged
     assert abs(found.gap) < 1e-7
     B = oracles.unary(counts, MOST)
@@ -75,13 +69,13 @@ def test_equals_liblinear_on_the_unary_map(counts, signs, rows, loss, rtol, C):
 
 
 @pytest.mark.parametrize("loss", POWER)
-def test_bias_is_one_more_unary_column(counts, signs, rows, loss):
-    found = icd(rows, classification(signs, np.full(N, 0.1), loss), bias=7.0, **TIGHT)
+def test_the_constant_is_one_more_unary_column(counts, signs, rows, loss):
+    found = icd(rows, LOSSES[loss].problem(signs, 0.1, constant=7.0), **TIGHT)
     B = np.column_stack([oracles.unary(counts, MOST), np.full(N, np.sqrt(7.0))])
     w = LinearSVC(C=0.1, loss=loss, **LIBLINEAR).fit(B, signs).coef_[0]
-    scores = oracles.intersection(counts) @ found.coef + found.bias
+    scores = oracles.intersection(counts) @ found.coef + found.intercept
     np.testing.assert_allclose(scores, B @ w, rtol=0, atol=1e-7)
-    assert found.bias == pytest.approx(7 * found.coef.sum())
+    assert found.intercept == pytest.approx(7 * found.coef.sum())
 
 
 @pytest.mark.parametrize("epsilon", [0.0, 0.3])
@@ -89,20 +83,21 @@ def test_bias_is_one_more_unary_column(counts, signs, rows, loss):
 def test_regression_equals_liblinear(counts, rows, power, epsilon):
     loss = "squared_" * (power - 1) + "epsilon_insensitive"
     y = np.sin(counts[:, 0] / 3) + 0.1 * counts[:, 1]
-    found = icd(rows, regression(y, np.full(N, 0.05), loss), epsilon=epsilon, **TIGHT)
+    problem = EpsilonInsensitive(epsilon, squared=power == 2).problem(y, 0.05)
+    found = icd(rows, problem, **TIGHT)
     B = oracles.unary(counts, MOST)
     w = LinearSVR(C=0.05, loss=loss, epsilon=epsilon, **LIBLINEAR).fit(B, y).coef_
     expected = oracles.insensitive_objective(w @ w, y - B @ w, 0.05, epsilon, power)
     np.testing.assert_allclose(found.objective, expected, rtol=1e-7)
     assert -1e-9 < found.gap < 1e-7
-    assert np.abs(found.dual).max() <= (0.05 if power == 1 else np.inf)
+    assert np.abs(found.coef).max() <= (0.05 if power == 1 else np.inf)
 
 
 def test_crammer_singer_equals_liblinear(counts, labels, rows):
     found = crammer_singer(rows, labels, np.full(N, 0.05), n_classes=4, **TIGHT)
-    assert np.abs(found.dual.sum(axis=1)).max() < 1e-15
+    assert np.abs(found.coef.sum(axis=1)).max() < 1e-15
     own = labels[:, None] == np.arange(4)
-    assert (found.dual <= 0.05 * own).all()
+    assert (found.coef <= 0.05 * own).all()
     B = oracles.unary(counts, MOST)
     machine = LinearSVC(C=0.05, multi_class="crammer_singer", **LIBLINEAR).fit(B, labels)
     W = machine.coef_
@@ -113,11 +108,11 @@ def test_crammer_singer_equals_liblinear(counts, labels, rows):
 
 def test_crammer_singer_of_two_classes_is_the_hinge(counts, signs, rows):
     C, K = np.full(N, 0.02), oracles.intersection(counts)
-    two = crammer_singer(rows, (signs > 0).astype(int), C, n_classes=2, bias=2.0, **TIGHT)
-    one = icd(rows, classification(signs, 2 * C, "hinge"), bias=2.0, **TIGHT)
-    scores = K @ two.coef + two.bias
+    two = crammer_singer(rows, (signs > 0).astype(int), C, n_classes=2, constant=2.0, **TIGHT)
+    one = icd(rows, Hinge().problem(signs, 2 * C, constant=2.0), **TIGHT)
+    scores = K @ two.coef + two.intercept
     np.testing.assert_allclose(
-        scores[:, 1] - scores[:, 0], K @ one.coef + one.bias, rtol=0, atol=1e-7
+        scores[:, 1] - scores[:, 0], K @ one.coef + one.intercept, rtol=0, atol=1e-7
     )
     np.testing.assert_allclose(2 * two.objective, one.objective, rtol=1e-7)
 
@@ -125,7 +120,7 @@ def test_crammer_singer_of_two_classes_is_the_hinge(counts, signs, rows):
 @pytest.mark.parametrize("loss", POWER)
 def test_any_order_and_shrinking_find_the_optimum(counts, signs, rows, loss):
     C = 0.01
-    problem = classification(signs, np.full(N, C), loss)
+    problem = LOSSES[loss].problem(signs, C)
     expected = icd(rows, problem, **TIGHT).objective
     for seed in range(5):
         found = icd(rows, problem, seed=seed, tol=1e-6, max_iter=50_000)
@@ -136,28 +131,28 @@ def test_any_order_and_shrinking_find_the_optimum(counts, signs, rows, loss):
 
 
 def test_seeds_and_repetition(signs, rows):
-    problem = classification(signs, np.full(N, 0.01), "hinge")
+    problem = Hinge().problem(signs, 0.01)
     one, same, other = (icd(rows, problem, seed=seed, max_iter=3) for seed in (1, 1, 2))
-    np.testing.assert_array_equal(one.dual, same.dual)
-    assert (one.dual != other.dual).any()
+    np.testing.assert_array_equal(one.coef, same.coef)
+    assert (one.coef != other.coef).any()
 
 
 @pytest.mark.parametrize("loss", POWER)
 def test_warm_start_from_the_optimum(signs, rows, loss):
-    problem = classification(signs, np.full(N, 0.01), loss)
-    cold = icd(rows, problem, bias=1.0, tol=1e-6, max_iter=50_000)
-    warm = icd(rows, problem, bias=1.0, tol=1e-5, dual=cold.dual)
+    problem = LOSSES[loss].problem(signs, 0.01, constant=1.0)
+    cold = icd(rows, problem, tol=1e-6, max_iter=50_000)
+    warm = icd(rows, problem, tol=1e-5, start=cold.coef)
     assert warm.n_iter <= 2 < cold.n_iter
     assert warm.converged
     np.testing.assert_allclose(warm.objective, cold.objective, rtol=1e-9)
-    beyond = icd(rows, problem, bias=1.0, **TIGHT, dual=cold.dual * 3 - 0.01)
+    beyond = icd(rows, problem, **TIGHT, start=cold.coef * 3 - 0.01)
     np.testing.assert_allclose(beyond.objective, cold.objective, rtol=1e-6)
 
 
 def test_crammer_singer_warm_start(labels, rows):
     C = np.full(N, 0.01)
-    cold = crammer_singer(rows, labels, C, n_classes=4, bias=1.0, tol=1e-6, max_iter=50_000)
-    warm = crammer_singer(rows, labels, C, n_classes=4, bias=1.0, tol=1e-5, dual=cold.dual)
+    cold = crammer_singer(rows, labels, C, n_classes=4, constant=1.0, tol=1e-6, max_iter=50_000)
+    warm = crammer_singer(rows, labels, C, n_classes=4, constant=1.0, tol=1e-5, start=cold.coef)
     assert warm.n_iter <= 2 < cold.n_iter
     np.testing.assert_allclose(warm.objective, cold.objective, rtol=1e-7)
 
@@ -165,77 +160,75 @@ def test_crammer_singer_warm_start(labels, rows):
 @settings(max_examples=25)
 @given(
     seed=st.integers(0, 1000),
-    loss=st.sampled_from(["hinge", "squared_hinge", "insensitive", "squared_insensitive"]),
+    loss=st.sampled_from([*LOSSES.values(), *TUBES]),
     sweeps=st.integers(1, 6),
     scale=st.sampled_from([1e-4, 1e-2, 1.0]),
-    bias=st.sampled_from([0.0, 3.0]),
+    constant=st.sampled_from([0.0, 3.0]),
 )
-def test_the_gap_is_a_certificate(seed, loss, sweeps, scale, bias):
+def test_the_gap_is_a_certificate(seed, loss, sweeps, scale, constant):
     """After any number of sweeps: the bounds hold, and the optimum is within the gap."""
     rng = np.random.default_rng(seed)
     X = rng.integers(0, 8, (40, 3)) * (rng.random((40, 3)) < 0.7).astype(float)
-    C, rows = scale * rng.uniform(0.5, 2, 40), TableRows(rank_values(X))
-    if "hinge" in loss:
-        problem, epsilon = classification(rng.choice([-1.0, 1.0], 40), C, loss), 0.0
-    else:
-        loss = loss.replace("insensitive", "epsilon_insensitive")
-        problem, epsilon = regression(rng.normal(size=40), C, loss), 0.1
-    given = {"bias": bias, "epsilon": epsilon}
-    early = icd(rows, problem, tol=1e-9, max_iter=sweeps, **given)
-    best = icd(rows, problem, tol=1e-7, max_iter=100_000, **given)
+    C, rows = scale * rng.uniform(0.5, 2, 40), LookupRows(Levels.from_values(X))
+    y = rng.choice([-1.0, 1.0], 40) if isinstance(loss, Hinge) else rng.normal(size=40)
+    problem = loss.problem(y, C, constant=constant)
+    early = icd(rows, problem, tol=1e-9, max_iter=sweeps)
+    best = icd(rows, problem, tol=1e-7, max_iter=100_000)
     assert best.converged
     slack = 1e-9 * max(best.objective, 1)
     assert -slack <= early.objective - best.objective <= early.gap + slack
     assert early.gap >= -1e-9
-    high = np.inf if loss.startswith("squared") else C
-    low = 0 if "hinge" in loss else -high
+    high = np.inf if loss.squared else C
     for result in (early, best):
-        assert (result.dual <= high).all()
-        assert (result.dual >= low).all()
+        sizes = y * result.coef if isinstance(loss, Hinge) else np.abs(result.coef)
+        assert (sizes >= 0).all()
+        assert (sizes <= high).all()
 
 
 def test_empty_rows_go_to_their_bound(counts, signs):
     X = counts.copy()
     X[[3, 9]] = 0
-    rows, C = TableRows(rank_values(X)), np.linspace(0.01, 0.02, N)
-    found = icd(rows, classification(signs, C, "hinge"), **TIGHT)
+    rows, C = LookupRows(Levels.from_values(X)), np.linspace(0.01, 0.02, N)
+    found = icd(rows, Hinge().problem(signs, C), **TIGHT)
     assert found.converged
-    np.testing.assert_array_equal(found.dual[[3, 9]], C[[3, 9]])
+    np.testing.assert_array_equal(found.coef[[3, 9]], (signs * C)[[3, 9]])
     assert -1e-9 <= found.gap < 1e-7
-    squared = icd(rows, classification(signs, C, "squared_hinge"), **TIGHT)
-    np.testing.assert_allclose(squared.dual[[3, 9]], 2 * C[[3, 9]])  # only the diagonal acts
-    nothing = TableRows(rank_values(np.zeros((N, 2))))
-    np.testing.assert_array_equal(icd(nothing, classification(signs, C, "hinge")).dual, C)
+    squared = icd(rows, Hinge(squared=True).problem(signs, C), **TIGHT)
+    np.testing.assert_allclose(
+        squared.coef[[3, 9]], 2 * (signs * C)[[3, 9]]
+    )  # only the diagonal acts
+    nothing = LookupRows(Levels.from_values(np.zeros((N, 2))))
+    np.testing.assert_array_equal(icd(nothing, Hinge().problem(signs, C)).coef, signs * C)
 
 
 def test_crammer_singer_with_an_empty_row(counts, labels):
     X = counts.copy()
     X[3] = 0
-    rows = TableRows(rank_values(X))
+    rows = LookupRows(Levels.from_values(X))
     found = crammer_singer(rows, labels, np.full(N, 0.01), n_classes=4, **TIGHT)
     assert found.converged
     assert -1e-9 <= found.gap < 1e-7
-    assert abs(found.dual[3].sum()) < 1e-15
+    assert abs(found.coef[3].sum()) < 1e-15
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("loss", POWER)
-def test_gram_rows_equal_table_rows(counts, signs, rows, loss, dtype):
-    gram = GramRows(oracles.intersection(counts).astype(dtype))
+def test_gram_rows_equal_lookup_rows(counts, signs, rows, loss, dtype):
+    gram = gram_rows(oracles.intersection(counts).astype(dtype))
     np.testing.assert_array_equal(gram.norms, rows.norms)
-    problem = classification(signs, np.full(N, 0.01), loss)
+    problem = LOSSES[loss].problem(signs, 0.01, constant=2.0)
     tol = 1e-7 if dtype == np.float64 else 1e-3
-    a, b = (icd(r, problem, bias=2.0, tol=tol, max_iter=50_000) for r in (gram, rows))
+    a, b = (icd(r, problem, tol=tol, max_iter=50_000) for r in (gram, rows))
     np.testing.assert_allclose(a.objective, b.objective, rtol=1e-8 if tol < 1e-3 else 1e-4)
     np.testing.assert_allclose(gram.scores(b.coef), rows.scores(b.coef), atol=1e-10)
 
 
 @pytest.mark.parametrize("dense", [True, False], ids=["dense", "sparse"])
-def test_gram_rows_equal_table_rows_in_all_classes(counts, labels, rows, dense):
-    C, gram = np.full(N, 0.01), GramRows(oracles.intersection(counts))
-    tables = TableRows(rows.codes, lay_out(rows.codes, dense=dense))
+def test_gram_rows_equal_lookup_rows_in_all_classes(counts, labels, rows, dense):
+    C, gram = np.full(N, 0.01), gram_rows(oracles.intersection(counts))
+    tables = LookupRows(rows.levels, lay_out(rows.levels, dense=dense))
     for tol, rtol in ((1e-8, 1e-9), (1e-3, 1e-4)):  # float64 and float32 tables
-        given = {"n_classes": 4, "bias": 2.0, "tol": tol, "max_iter": 50_000}
+        given = {"n_classes": 4, "constant": 2.0, "tol": tol, "max_iter": 50_000}
         a, b = (crammer_singer(r, labels, C, **given) for r in (gram, tables))
         np.testing.assert_allclose(a.objective, b.objective, rtol=rtol)
 
@@ -243,15 +236,17 @@ def test_gram_rows_equal_table_rows_in_all_classes(counts, labels, rows, dense):
 @pytest.mark.parametrize("number", [np.float64, np.float32, int])
 def test_numbers_of_any_type(signs, labels, rows, number):
     for several in (False, True):
-        found, same = (solve(rows, signs, labels, several, bias=b) for b in (number(2), 2.0))
-        np.testing.assert_array_equal(found.dual, same.dual)
+        found, same = (solve(rows, signs, labels, several, b) for b in (number(2), 2.0))
+        np.testing.assert_array_equal(found.coef, same.coef)
 
 
-def solve(rows, signs, labels, several, **course):
+def solve(rows, signs, labels, several, constant=0.0, **course):
     """One class against the rest, or all in one."""
+    course["tol"] = 1e-6
     if several:
-        return crammer_singer(rows, labels, np.full(N, 1.0), n_classes=4, tol=1e-6, **course)
-    return icd(rows, classification(signs, np.full(N, 1.0), "hinge"), tol=1e-6, **course)
+        given = {"n_classes": 4, "constant": constant}
+        return crammer_singer(rows, labels, np.full(N, 1.0), **given, **course)
+    return icd(rows, Hinge().problem(signs, 1.0, constant=constant), **course)
 
 
 @pytest.mark.parametrize("several", [False, True], ids=["one", "all_classes"])
@@ -267,11 +262,11 @@ def test_stopping_between_sweeps(signs, labels, rows, several):
     assert [sweeps for sweeps, _ in seen] == [1, 2, 3]
     assert all(spread > 1e-6 for _, spread in seen)
     limited = solve(rows, signs, labels, several, max_iter=3)
-    np.testing.assert_array_equal(found.dual, limited.dual)
+    np.testing.assert_array_equal(found.coef, limited.coef)
     assert not limited.converged
 
 
-class Interrupted(TableRows):
+class Interrupted(LookupRows):
     """Rows whose third sweep is interrupted."""
 
     def start(self, *given, name="start"):
@@ -290,7 +285,7 @@ class Interrupted(TableRows):
 
 @pytest.mark.parametrize("several", [False, True], ids=["one", "all_classes"])
 def test_interrupted_in_a_sweep(signs, labels, rows, several):
-    given, asked = (Interrupted(rows.codes), signs, labels, several), []
+    given, asked = (Interrupted(rows.levels), signs, labels, several), []
     found = solve(*given, callback=lambda sweeps, spread: not asked.append(sweeps))
     assert (found.n_iter, found.converged) == (2, False)
     assert asked == [1, 2, -1]
@@ -298,3 +293,8 @@ def test_interrupted_in_a_sweep(signs, labels, rows, several):
     assert found.gap > 0
     with pytest.raises(KeyboardInterrupt):
         solve(*given)
+
+
+def test_a_given_sum_is_refused(signs, rows):
+    with pytest.raises(ValueError, match="total must be None"):
+        icd(rows, Hinge().problem(signs, 1.0, total=0.0))

@@ -10,17 +10,16 @@ from sklearn.svm import SVC, SVR, OneClassSVM
 
 from hilbin.kernels import GCS, Chi2, Exponential, Gaussian, Intersection, Laplace
 from hilbin.solvers import (
-    GramRows,
-    LazyRows,
-    PartRows,
-    SparseGramRows,
-    classification,
+    EpsilonInsensitive,
+    Hinge,
+    Problem,
     crammer_singer,
+    gram_rows,
     icd,
-    regression,
     smo,
 )
-from hilbin.solvers._smo import feasible
+from hilbin.solvers.gram import LazyRows, PartRows
+from hilbin.solvers.smo import feasible
 
 N, C = 120, 2.0
 KERNELS = [
@@ -51,17 +50,17 @@ def gram(request, points):
     return K.toarray() if sp.issparse(K) else K
 
 
-def bounds(y, C):
-    return np.minimum(0, C * y), np.maximum(0, C * y)
+def classifier(y, C):
+    return Hinge().problem(y, C, total=0.0)
 
 
 def rows_of(kind, K, kept=30):
     if kind == "dense":
-        return GramRows(K)
+        return gram_rows(K)
     if kind == "float32":
-        return GramRows(K.astype(np.float32))
+        return gram_rows(K.astype(np.float32))
     if kind == "sparse":
-        return SparseGramRows(sp.csr_array(K))
+        return gram_rows(sp.csr_array(K))
     if kind == "part":  # among others, in another order
         rng = np.random.default_rng(0)
         which = rng.permutation(2 * len(K))[: len(K)]
@@ -71,9 +70,10 @@ def rows_of(kind, K, kept=30):
     return LazyRows(lambda i: K[i], np.diag(K), memory=kept * 4 * len(K))
 
 
-def violation(K, c, linear, low, high, epsilon=0.0):
+def violation(K, c, problem):
     """By how much a pair of rows violates its conditions."""
-    g = K @ c - linear
+    low, high, epsilon = problem.low, problem.high, problem.epsilon
+    g = K @ c - problem.linear
     up = np.where(c < high, -g - np.where(c >= 0, epsilon, -epsilon), -np.inf)
     down = np.where(c > low, -g - np.where(c > 0, epsilon, -epsilon), np.inf)
     return up.max() - down.min()
@@ -81,37 +81,36 @@ def violation(K, c, linear, low, high, epsilon=0.0):
 
 @pytest.mark.parametrize("kind", ["dense", "sparse", "lazy", "part"])
 def test_classifier_is_libsvms(gram, y, kind):
-    low, high = bounds(y, C)
+    problem = classifier(y, C)
     tight = TIGHT if kind != "lazy" else 1e-5
-    result = smo(rows_of(kind, gram), y, low, high, tol=tight)
+    result = smo(rows_of(kind, gram), problem, tol=tight)
     peer = SVC(kernel="precomputed", C=C, tol=1e-8).fit(gram, y)
     theirs = np.zeros(N)
     theirs[peer.support_] = peer.dual_coef_[0]
     ours = oracles.machine_objective(gram, result.coef, y)
     assert ours == pytest.approx(oracles.machine_objective(gram, theirs, y), rel=1e-6)
-    scores = gram @ result.coef + result.bias
+    scores = gram @ result.coef + result.intercept
     np.testing.assert_allclose(scores, peer.decision_function(gram), atol=1e-4)
     assert result.converged
-    assert violation(gram, result.coef, y, low, high) <= 2 * tight
+    assert violation(gram, result.coef, problem) <= 2 * tight
     assert abs(result.coef.sum()) < 1e-9
 
 
 def test_regression_is_libsvms(gram, points):
     t = np.sin(points[:, 0]) + points[:, 2]
-    low, high = np.full(N, -C), np.full(N, C)
-    result = smo(GramRows(gram), t, low, high, epsilon=0.1, tol=TIGHT)
+    problem = EpsilonInsensitive(0.1).problem(t, C, total=0.0)
+    result = smo(gram_rows(gram), problem, tol=TIGHT)
     peer = SVR(kernel="precomputed", C=C, epsilon=0.1, tol=1e-8).fit(gram, t)
-    np.testing.assert_allclose(gram @ result.coef + result.bias, peer.predict(gram), atol=1e-4)
-    assert violation(gram, result.coef, t, low, high, 0.1) <= 2 * TIGHT
+    np.testing.assert_allclose(gram @ result.coef + result.intercept, peer.predict(gram), atol=1e-4)
+    assert violation(gram, result.coef, problem) <= 2 * TIGHT
 
 
 def test_one_class_is_libsvms(gram):
     nu = 0.2
-    result = smo(
-        GramRows(gram), np.zeros(N), np.zeros(N), np.full(N, 1 / (nu * N)), total=1, tol=1e-9
-    )
+    problem = Problem(np.zeros(N), 0.0, 1 / (nu * N), total=1)
+    result = smo(gram_rows(gram), problem, tol=1e-9)
     peer = OneClassSVM(kernel="precomputed", nu=nu, tol=1e-9).fit(gram)
-    ours = (gram @ result.coef + result.bias) * nu * N
+    ours = (gram @ result.coef + result.intercept) * nu * N
     np.testing.assert_allclose(ours, peer.decision_function(gram), atol=1e-4)
 
 
@@ -133,7 +132,8 @@ def test_optimum_of_the_oracle_and_certificate(seed, epsilon, total, kind):
     if high.sum() < total:
         high[0] = total
     given_tol = 1e-6 if kind in ("dense", "sparse", "part") else 1e-4
-    result = smo(rows_of(kind, K), t, low, high, total=total, epsilon=epsilon, tol=given_tol)
+    problem = Problem(t, low, high, epsilon=epsilon, total=total)
+    result = smo(rows_of(kind, K), problem, tol=given_tol)
     slow = oracles.pair_descent(K, t, low, high, total, epsilon)
     best = oracles.machine_objective(K, slow, t, epsilon)
     ours = oracles.machine_objective(K, result.coef, t, epsilon)
@@ -151,29 +151,29 @@ def test_rows_left_out_change_nothing():
     Z = rng.normal(size=(1500, 2))
     y = np.where(np.hypot(*Z.T) + 0.1 * rng.normal(size=1500) > 1, 1.0, -1.0)
     K = Gaussian(1.0).gram(Z)
-    low, high = bounds(y, 50.0)
+    problem = classifier(y, 50.0)
     for kind in ("dense", "sparse"):
         sizes = []
         rows = rows_of(kind, K)
-        whole = smo(rows, y, low, high, tol=1e-5, shrinking=False)
+        whole = smo(rows, problem, tol=1e-5, shrinking=False)
         taken = rows.restricted
         rows.price = lambda size: 0
         rows.restricted = lambda part, taken=taken, sizes=sizes: (
             sizes.append(part.size),
             taken(part),
         )[1]
-        part = smo(rows, y, low, high, tol=1e-5)
+        part = smo(rows, problem, tol=1e-5)
         assert sizes
         assert min(sizes) <= 750
         assert part.converged
         assert part.objective == pytest.approx(whole.objective, rel=1e-6)
-        assert violation(K, part.coef, y, low, high) <= 2e-5
+        assert violation(K, part.coef, problem) <= 2e-5
 
 
 def test_warm_start_needs_no_steps(gram, y):
-    low, high = bounds(y, C)
-    first = smo(GramRows(gram), y, low, high, tol=1e-6)
-    again = smo(GramRows(gram), y, low, high, tol=2e-6, dual=first.dual)
+    problem = classifier(y, C)
+    first = smo(gram_rows(gram), problem, tol=1e-6)
+    again = smo(gram_rows(gram), problem, tol=2e-6, start=first.coef)
     assert again.n_iter == 0
     assert again.objective == first.objective
 
@@ -183,7 +183,7 @@ def test_start_is_feasible(seed):
     rng = np.random.default_rng(seed)
     low, high = -rng.random(9), rng.random(9)
     total = rng.uniform(low.sum(), high.sum())
-    c = feasible(rng.normal(size=9), low, high, total)
+    c = feasible(rng.normal(size=9), Problem(np.zeros(9), low, high, total=total))
     assert (c >= low).all()
     assert (c <= high).all()
     assert c.sum() == pytest.approx(total, abs=1e-12)
@@ -191,17 +191,30 @@ def test_start_is_feasible(seed):
 
 def test_sum_that_cannot_be_is_refused():
     with pytest.raises(ValueError, match="sum 3"):
-        smo(GramRows(np.eye(2)), np.zeros(2), np.zeros(2), np.ones(2), total=3)
+        smo(gram_rows(np.eye(2)), Problem(np.zeros(2), 0.0, 1.0, total=3))
+
+
+@pytest.mark.parametrize(
+    "wrong", [{}, {"total": 0.0, "constant": 1.0}, {"total": 0.0, "diagonal": 1.0}]
+)
+def test_problem_of_another_kind_is_refused(wrong):
+    with pytest.raises(ValueError, match="smo needs a problem with a total"):
+        smo(gram_rows(np.eye(2)), Problem(np.zeros(2), 0.0, 1.0, **wrong))
+
+
+@pytest.mark.parametrize("name", ["low", "high", "diagonal"])
+def test_problem_of_wrong_lengths_is_refused(name):
+    given = {"linear": np.zeros(3), "low": 0.0, "high": 1.0, name: np.ones(2)}
+    with pytest.raises(ValueError, match=rf"{name} has the shape \(2,\), but there are 3 rows"):
+        Problem(**given)
 
 
 def test_stops_when_told(gram, y):
-    low, high = bounds(y, C)
+    problem = classifier(y, C)
     told = []
     result = smo(
-        GramRows(gram),
-        y,
-        low,
-        high,
+        gram_rows(gram),
+        problem,
         tol=1e-9,
         max_iter=3,
         callback=lambda *a: told.append(a) or True,
@@ -213,7 +226,7 @@ def test_stops_when_told(gram, y):
 
 
 def test_interrupt_keeps_what_was_learnt(gram, y):
-    low, high = bounds(y, C)
+    problem = classifier(y, C)
     told = []
 
     def callback(steps, _):
@@ -222,14 +235,14 @@ def test_interrupt_keeps_what_was_learnt(gram, y):
             raise KeyboardInterrupt
         return False
 
-    result = smo(GramRows(gram), y, low, high, tol=1e-9, max_iter=20, callback=callback)
+    result = smo(gram_rows(gram), problem, tol=1e-9, max_iter=20, callback=callback)
     assert told[-1] == -1
     assert not result.converged
     assert np.count_nonzero(result.coef) > 0
 
 
 def test_lazy_rows_stay_within_their_memory(gram, y):
-    low, high = bounds(y, C)
+    problem = classifier(y, C)
     asked = []
 
     def compute(rows):
@@ -238,7 +251,7 @@ def test_lazy_rows_stay_within_their_memory(gram, y):
 
     rows = LazyRows(compute, np.diag(gram), memory=40 * 4 * N)
     assert rows.cache.nbytes <= 40 * 4 * N
-    result = smo(rows, y, low, high, tol=1e-4)
+    result = smo(rows, problem, tol=1e-4)
     assert result.converged
     assert rows.computed > len(rows.cache)  # rows were thrown out
     assert max(asked) <= 9
@@ -250,13 +263,13 @@ def test_lazy_rows_stay_within_their_memory(gram, y):
 def test_a_part_of_a_part():
     K = np.arange(36.0).reshape(6, 6)
     K += K.T
-    part = GramRows(K).restricted(np.array([5, 0, 3, 2])).restricted(np.array([2, 0]))
+    part = gram_rows(K).restricted(np.array([5, 0, 3, 2])).restricted(np.array([2, 0]))
     np.testing.assert_array_equal(part.norms, np.diag(K)[[3, 5]])
     np.testing.assert_array_equal(part.scores(np.array([0.0, 1.0])), K[[3, 5], 5])
 
 
 def test_lazy_rows_are_completed_once_many_were_asked_for(gram, y):
-    low, high = bounds(y, C)
+    problem = classifier(y, C)
     squares = []
 
     def square(rows):
@@ -264,8 +277,8 @@ def test_lazy_rows_are_completed_once_many_were_asked_for(gram, y):
         return gram[np.ix_(rows, rows)]
 
     rows = LazyRows(lambda i: gram[i], np.diag(gram), memory=1e6, square=square)
-    result = smo(rows, y, low, high, tol=1e-5)
-    expected = smo(GramRows(gram), y, low, high, tol=1e-5)
+    result = smo(rows, problem, tol=1e-5)
+    expected = smo(gram_rows(gram), problem, tol=1e-5)
     assert result.objective == pytest.approx(expected.objective, rel=1e-5)
     assert len(squares) == 1
     assert rows.computed == N
@@ -275,9 +288,9 @@ def test_lazy_rows_are_completed_once_many_were_asked_for(gram, y):
 def test_equal_rows_and_no_curvature():
     K = np.ones((6, 6))
     y = np.array([1.0, 1, 1, -1, -1, -1])
-    result = smo(GramRows(K), y, *bounds(y, 1.0))
+    result = smo(gram_rows(K), classifier(y, 1.0))
     assert result.converged
-    assert result.bias == pytest.approx(0)
+    assert result.intercept == pytest.approx(0)
     assert result.objective == pytest.approx(6)  # nothing can be told apart
 
 
@@ -298,32 +311,31 @@ def assert_certified(result, optimum):
 
 
 @pytest.mark.parametrize("kind", ["sparse", "lazy", "part"])
-@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
-def test_descent_with_a_penalized_bias(gram, y, kind, loss):
-    problem = classification(y, np.full(N, C), loss)
-    expected = icd(GramRows(gram), problem, bias=0.5, tol=1e-8, max_iter=20_000)
+@pytest.mark.parametrize("squared", [False, True], ids=["hinge", "squared_hinge"])
+def test_descent_with_a_penalized_intercept(gram, y, kind, squared):
+    problem = Hinge(squared).problem(y, C, constant=0.5)
+    expected = icd(gram_rows(gram), problem, tol=1e-8, max_iter=20_000)
     tol = 1e-3 if kind == "lazy" else 1e-8
-    found = icd(rows_of(kind, gram, 130), problem, bias=0.5, tol=tol, max_iter=20_000)
+    found = icd(rows_of(kind, gram, 130), problem, tol=tol, max_iter=20_000)
     assert found.converged
     assert_certified(found, expected.objective)
-    scores = [gram @ r.coef + r.bias for r in (found, expected)]
+    scores = [gram @ r.coef + r.intercept for r in (found, expected)]
     np.testing.assert_allclose(*scores, atol=2e-2 if kind == "lazy" else 1e-5)
 
 
 def test_lazy_descent_of_a_regression(gram, points):
     t = np.sin(points[:, 0])
-    problem = regression(t, np.full(N, C), "epsilon_insensitive")
-    course = {"bias": 1.0, "epsilon": 0.1, "max_iter": 20_000}
-    expected = icd(GramRows(gram), problem, tol=1e-8, **course)
+    problem = EpsilonInsensitive(0.1).problem(t, C, constant=1.0)
+    expected = icd(gram_rows(gram), problem, tol=1e-8, max_iter=20_000)
     rows = rows_of("lazy", gram, 120)
-    found = icd(rows, problem, tol=1e-3, **course)
+    found = icd(rows, problem, tol=1e-3, max_iter=20_000)
     assert rows.computed > len(rows.cache)
     assert_certified(found, expected.objective)
 
 
 def test_crammer_and_singer_on_a_sparse_matrix(gram, points):
     labels = np.digitize(points[:, 0] + points[:, 1], [0.8, 1.6])
-    course = {"n_classes": 3, "bias": 0.5, "tol": 1e-7, "max_iter": 20_000}
+    course = {"n_classes": 3, "constant": 0.5, "tol": 1e-7, "max_iter": 20_000}
     results = [
         crammer_singer(rows_of(kind, gram), labels, np.full(N, C), **course)
         for kind in ("dense", "sparse", "part")

@@ -52,8 +52,8 @@ class Rows(Protocol):
     def start(self, coef: Array, dtype: Any, gains: Callable[[Array], Any]) -> CoreSweep:
         """Return a function that runs one sweep, from a state that holds ``coef``.
 
-        ``gains(scores)`` tells how much every row gains by a change up, and down: rows that are
-        computed as they are needed ask which will be next.
+        ``gains(scores)`` tells how much every row gains if its coefficient grows, and if it
+        shrinks: rows that are computed as they are needed ask which will be next.
         """
 
     def start_classes(self, coef: Array, dtype: Any) -> CoreSweep:
@@ -122,7 +122,9 @@ def icd(
 
     def gains(scores: Array) -> tuple[Array, Array]:
         gradient = scores + constant * offset - problem.linear + problem.diagonal * coef
-        return problem.gains(coef, gradient)
+        up, down = problem.gains(coef, gradient)
+        turned = problem.high <= 0  # a change down lets these coefficients grow
+        return np.where(turned, down, up), np.where(turned, up, down)
 
     core_sweep = rows.start(coef.copy(), table_dtype(tol) if dtype is None else dtype, gains)
     lines = samples.view(np.float64).reshape(coef.size, -1)
