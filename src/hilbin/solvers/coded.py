@@ -52,7 +52,34 @@ ROWS_PER_JOB = 4096
 UNITS = 32767
 
 
-class PQRows:
+class _SideBySide:
+    """Rows that serve some tasks at a time, by ``_scores`` and ``_sums`` of whole vectors."""
+
+    shape: tuple[int, int]
+    dtype: np.dtype[Any]
+
+    def scores(self, V: Array) -> Array:
+        """Return ``X V^T`` of shape (n, k), for weights of shape (k, D)."""
+        out = np.empty((self.shape[0], len(V)), self.dtype)
+        for begin, end in side_by_side(len(V), self.dtype):
+            out[:, begin:end] = self._scores(V[begin:end])[:, : end - begin]
+        return out
+
+    def gradient(self, S: Array) -> Array:
+        """Return ``S^T X`` of shape (k, D), for slopes of shape (n, k)."""
+        out = np.empty((S.shape[1], self.shape[1]), self.dtype)
+        for begin, end in side_by_side(S.shape[1], self.dtype):
+            out[begin:end] = self._sums(S[:, begin:end])[: self.shape[1], : end - begin].T
+        return out
+
+    def _scores(self, V: Array) -> Array:
+        raise NotImplementedError
+
+    def _sums(self, S: Array) -> Array:
+        raise NotImplementedError
+
+
+class PQRows(_SideBySide):
     """Rows of product-quantized codes, as a risk sees them.
 
     Parameters
@@ -111,27 +138,39 @@ class PQRows:
 
     def scores(self, V: Array) -> Array:
         """Return ``X V^T`` of shape (n, k), for weights of shape (k, size)."""
-        if self.expansion == "immediate":
-            return self._decoded_scores(V)
-        out = np.empty((self.shape[0], len(V)), self.dtype)
-        for begin, end in side_by_side(len(V), self.dtype):
-            found = _coded_scores(self.codes, self._columns, V[begin:end], self.n_jobs)
-            out[:, begin:end] = found[:, : end - begin]
-        return out
+        return self._decoded_scores(V) if self.expansion == "immediate" else super().scores(V)
 
     def gradient(self, S: Array) -> Array:
         """Return ``S^T X`` of shape (k, size), for slopes of shape (n, k)."""
-        if self.expansion == "immediate":
-            return self._decoded_gradient(S)
-        out = np.empty((S.shape[1], self.shape[1]), self.dtype)
-        for begin, end in side_by_side(S.shape[1], self.dtype):
-            sums = _coded_sums(self.codes, self._columns, S[:, begin:end], self.n_jobs)
-            out[begin:end] = sums[: self.shape[1], : end - begin].T
-        return out
+        return self._decoded_gradient(S) if self.expansion == "immediate" else super().gradient(S)
 
     @cached_property
     def _columns(self) -> Array:
         return _columns_of(self.words, self.dtype)
+
+    def _scores(self, V: Array) -> Array:
+        """Make the look-ups of a few parts, use them for all rows, and forget them."""
+        columns, weights = self._columns, _weights_of(self._columns, V)
+
+        def add(codes: Array, parts: slice, sums: Array) -> None:
+            core.coded_scores(codes, columns[parts], weights[parts], sums)
+
+        return _sums_over_groups(add, self.codes, weights, self.n_jobs)
+
+    def _sums(self, S: Array) -> Array:
+        codes, columns = self.codes, self._columns
+        slopes = whole_vectors(S, self.dtype)
+        parts, length, _ = columns.shape
+        out = aligned_zeros((parts, length, slopes.shape[1]), self.dtype)
+
+        def add(begin: int, end: int) -> None:
+            own = _parts_of(begin, end, parts)
+            for top, bottom in ranges(len(S), ROWS_AT_ONCE):
+                some = codes[begin:end, top:bottom]
+                core.coded_sums(some, slopes[top:bottom], columns[own], out[own])
+
+        run(add, ranges(len(codes), GROUPS_PER_JOB), self.n_jobs)
+        return out.reshape(parts * length, -1)
 
     def _decoded_scores(self, V: Array) -> Array:
         V = V.astype(self.dtype, copy=False)
@@ -235,16 +274,6 @@ def _weights_of(columns: Array, V: Array) -> Array:
     return weights.reshape(parts, length, width)
 
 
-def _coded_scores(codes: Array, columns: Array, V: Array, n_jobs: int | None) -> Array:
-    """Return ``X V^T`` in float64; look-ups of a few parts are made, used, and forgotten."""
-    weights = _weights_of(columns, V)
-
-    def add(codes: Array, parts: slice, sums: Array) -> None:
-        core.coded_scores(codes, columns[parts], weights[parts], sums)
-
-    return _sums_over_groups(add, codes, weights, n_jobs)
-
-
 def _look_up(codes: Array, products: Array, n_jobs: int | None) -> Array:
     """Return the sums over all parts of the products at the codes of rows, in float64."""
 
@@ -273,23 +302,6 @@ def _sums_over_groups(
     return total
 
 
-def _coded_sums(codes: Array, columns: Array, S: Array, n_jobs: int | None) -> Array:
-    """Return ``X^T S`` for slopes of shape (n, k), of all components."""
-    slopes = whole_vectors(S, columns.dtype)
-    parts, length, _ = columns.shape
-    out = aligned_zeros((parts, length, slopes.shape[1]), columns.dtype)
-
-    def add_groups(begin: int, end: int) -> None:
-        own = _parts_of(begin, end, parts)
-        for top, bottom in ranges(len(S), ROWS_AT_ONCE):
-            core.coded_sums(
-                codes[begin:end, top:bottom], slopes[top:bottom], columns[own], out[own]
-            )
-
-    run(add_groups, ranges(len(codes), GROUPS_PER_JOB), n_jobs)
-    return out.reshape(parts * length, -1)
-
-
 @dataclass(frozen=True)
 class _ColumnGroup:
     """The pairs whose first node is one of ``begin .. end - 1``, row by row, in fours."""
@@ -306,7 +318,7 @@ class _ColumnGroup:
         return self.fours, self.nodes, self.weights
 
 
-class PairRows:
+class PairRows(_SideBySide):
     """Rows of pairs of neighboring entries, as a risk sees them.
 
     Parameters
@@ -350,20 +362,6 @@ class PairRows:
     def nbytes(self) -> int:
         """Number of bytes of the pairs."""
         return sum(array.nbytes for group in self._groups for array in group.arrays)
-
-    def scores(self, V: Array) -> Array:
-        """Return ``Z V^T`` of shape (n, k), for weights of shape (k, D)."""
-        out = np.empty((self.shape[0], len(V)), self.dtype)
-        for begin, end in side_by_side(len(V), self.dtype):
-            out[:, begin:end] = self._scores(V[begin:end])[:, : end - begin]
-        return out
-
-    def gradient(self, S: Array) -> Array:
-        """Return ``S^T Z`` of shape (k, D), for slopes of shape (n, k)."""
-        out = np.empty((S.shape[1], self.shape[1]), self.dtype)
-        for begin, end in side_by_side(S.shape[1], self.dtype):
-            out[begin:end] = self._sums(S[:, begin:end])[:, : end - begin].T
-        return out
 
     def _scores(self, V: Array) -> Array:
         values = whole_vectors(self._unit * V.T, self.dtype)

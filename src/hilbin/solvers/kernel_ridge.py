@@ -50,11 +50,12 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.linalg import LinAlgError, blas, cho_factor, cho_solve, eigh
+from scipy.linalg import LinAlgError, blas, eigh
 
 from hilbin._arrays import Array
 from hilbin.parallel import ranges
 from hilbin.solvers.problem import Result
+from hilbin.solvers.ridge import shifted_inverse, solve_definite
 
 ROWS_AT_ONCE = 1024  # rows that are squared, or copied to float64, together
 ROUNDING = 1e-6  # eigenvalues this far below 0, over the largest, are those of rounded values
@@ -120,13 +121,8 @@ def kernel_ridge(
     if not len(A):  # one row and an intercept
         return system.certified(np.zeros_like(system.targets), alpha)
     A[np.diag_indices_from(A)] += alpha
-    largest = np.diag(A).copy()
     try:
-        factor = cho_factor(A, lower=True, overwrite_a=True, check_finite=False)
-        # Pivots this much below the diagonal say that the matrix is singular to rounding.
-        if np.any(np.diag(factor[0]) ** 2 <= len(A) * np.finfo(float).eps * largest):
-            raise LinAlgError
-        return system.certified(system.expand(cho_solve(factor, rhs)), alpha)
+        return system.certified(system.expand(solve_definite(A, rhs, overwrite=True)), alpha)
     except LinAlgError:
         values, Q = _eigen(system)
         return _by_spectrum(system, values, system.expand(Q), alpha)
@@ -249,10 +245,7 @@ def _by_spectrum(system: RidgeSystem, values: Array, directions: Array, alpha: A
 
 
 def _solution(system: RidgeSystem, values: Array, directions: Array, alpha: Any) -> Array:
-    shifted = values[:, None] + alpha
-    least = len(values) * np.finfo(float).eps * np.abs(shifted).max(initial=0)
-    inverse = np.divide(1, shifted, out=np.zeros_like(shifted), where=np.abs(shifted) > least)
-    return directions @ (inverse * (directions.T @ system.rhs))
+    return directions @ (shifted_inverse(values, alpha) * (directions.T @ system.rhs))
 
 
 def kernel_ridge_path(

@@ -76,14 +76,20 @@ def ridge(moments: Moments, alpha: float) -> Result:
     H = moments.scatter + 0.0
     H[np.diag_indices_from(H)] += alpha
     try:
-        factor = cho_factor(H, lower=True, check_finite=False)
-        # Pivots this much below the diagonal say that the matrix is singular to rounding.
-        if np.any(np.diag(factor[0]) ** 2 <= len(H) * np.finfo(float).eps * np.diag(H)):
-            raise LinAlgError
-        W = cho_solve(factor, moments.cross, check_finite=False)
+        W = solve_definite(H, moments.cross)
     except LinAlgError:
         W = lstsq(H, moments.cross, check_finite=False, cond=len(H) * np.finfo(float).eps)[0]
     return _certified(moments, alpha, W)
+
+
+def solve_definite(A: Array, B: Array, *, overwrite: bool = False) -> Array:
+    """Solve ``A X = B`` by Cholesky; raise ``LinAlgError`` if ``A`` is singular to rounding."""
+    diagonal = np.diag(A).copy()
+    factor = cho_factor(A, lower=True, overwrite_a=overwrite, check_finite=False)
+    # Pivots this much below the diagonal say that the matrix is singular to rounding.
+    if np.any(np.diag(factor[0]) ** 2 <= len(A) * np.finfo(float).eps * diagonal):
+        raise LinAlgError
+    return cho_solve(factor, B, check_finite=False)
 
 
 def _certified(moments: Moments, alpha: float, W: Array) -> Result:
@@ -127,7 +133,7 @@ def ridge_path(moments: Moments, alphas: Any) -> "RidgePath":
     n = moments.n
     gcv, freedom = np.empty((alphas.size, squares.shape[1])), np.empty(alphas.size)
     for a, alpha in enumerate(alphas):
-        inverse = _inverse(lam, alpha)
+        inverse = shifted_inverse(lam, alpha)
         freedom[a] = 1 + lam @ inverse[:, 0]
         explained = ((lam[:, None] + 2 * alpha) * inverse**2 * squares).sum(axis=0)
         loss = np.maximum(moments.target_squares - explained, 0)
@@ -191,7 +197,7 @@ class RidgePath:
     def at(self, alpha: float) -> Result:
         """Return the solution for one penalty, on the path or not."""
         loads = self.directions.T @ self.moments.cross
-        W = self.directions @ (_inverse(self.eigenvalues, alpha) * loads)
+        W = self.directions @ (shifted_inverse(self.eigenvalues, alpha) * loads)
         return _certified(self.moments, alpha, W)
 
     def leave_one_out(self, Z: Any, T: Array, weight: Any = None) -> Array:
@@ -218,7 +224,7 @@ class RidgePath:
             rows = (Z[some] - self.moments.mean) @ self.directions
             targets = T[some] - self.moments.target_mean
             for a, alpha in enumerate(self.alphas):
-                inverse = _inverse(self.eigenvalues, alpha)
+                inverse = shifted_inverse(self.eigenvalues, alpha)
                 leverage = 1 / self.moments.n + np.square(rows) @ inverse[:, 0]
                 # A row that alone decides its own fit says nothing about the others.
                 free = np.maximum(1 - leverage, np.finfo(float).eps)
@@ -227,12 +233,11 @@ class RidgePath:
         return total
 
 
-def _inverse(eigenvalues: Array, alpha: float) -> Array:
-    """Return ``1 / (lambda + alpha)`` as a column, 0 where the rows say nothing."""
-    shifted = eigenvalues + alpha
-    least = len(shifted) * np.finfo(float).eps * shifted.max(initial=0)
-    out = np.zeros_like(shifted)
-    return np.divide(1, shifted, out=out, where=shifted > least)[:, None]
+def shifted_inverse(eigenvalues: Array, alpha: Any) -> Array:
+    """Return ``1 / (lambda + alpha)``, a column for every penalty, 0 where the rows say nothing."""
+    shifted = eigenvalues[:, None] + alpha
+    least = len(shifted) * np.finfo(float).eps * np.abs(shifted).max(initial=0)
+    return np.divide(1, shifted, out=np.zeros_like(shifted), where=np.abs(shifted) > least)
 
 
 def ridge_grid(moments: Moments) -> Array:
