@@ -57,11 +57,11 @@ def make_evidence(n=60, c=4, *, images=True, seed=0, right=2.0, **changes):
     scores = rng.normal(0, 1, (n, c))
     scores[np.arange(n), truth] += right
     classes = [f"class {k}" for k in range(c)]
-    bias = rng.normal(0, 0.1, c)
+    intercept = rng.normal(0, 0.1, c)
 
     def heat(i, k):
         rough = np.random.default_rng([i, k]).normal(0, 1, (12, 12))
-        return rough + (scores[i, k] - bias[k] - rough.sum()) / rough.size
+        return rough + (scores[i, k] - intercept[k] - rough.sum()) / rough.size
 
     given = {
         "title": "Stripes",
@@ -75,7 +75,7 @@ def make_evidence(n=60, c=4, *, images=True, seed=0, right=2.0, **changes):
         "timings": {"train": 0.5, "describe": 200.0},
     }
     if images:
-        given |= pictured(truth, classes) | {"heat": heat, "bias": bias}
+        given |= pictured(truth, classes) | {"heat": heat, "intercept": intercept}
     else:
         given["features"] = [make_shape(f"feature {j}", c) for j in range(3)]
     return Evidence(**given | changes)

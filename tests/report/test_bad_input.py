@@ -18,7 +18,7 @@ from hilbin.report import VisualWord, write_report
         ({"scores": np.zeros((3, 2))}, r"scores must have the shape \(3, 4\), got \(3, 2\)"),
         ({"scores": np.full((3, 4), np.nan)}, r"scores\[0\] is not finite"),
         ({"names": ["a"]}, "names must be 3"),
-        ({"bias": [0.0]}, r"bias must have the shape \(4,\)"),
+        ({"intercept": [0.0]}, r"intercept must have the shape \(4,\)"),
     ],
 )
 def test_bad_evidence(evidence_of, changes, message):

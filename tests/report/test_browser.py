@@ -109,7 +109,7 @@ def test_a_cell_filters_and_show_all_restores(evidence_of, open_page):
     cell(page, t, p).click()
     page.wait_for_function(f"location.hash === '#cell={t}-{p}'")
     assert shown(page) == [[t, p]] * count
-    assert page.inner_text("#filter") == f"class {t} taken for class {p}: {count} images"
+    assert page.inner_text("#filter") == f"class {t} predicted as class {p}: {count} images"
     assert "chosen" in cell(page, t, p).get_attribute("class")
     page.click("#show-all")
     page.wait_for_function("location.hash === '#all'")
@@ -146,7 +146,7 @@ def test_an_empty_cell_says_so(evidence_of, open_page):
     cell(page, 0, 1).click()
     page.wait_for_function("location.hash === '#cell=0-1'")
     assert shown(page) == []
-    assert page.inner_text("#filter") == "class 0 taken for class 1: 0 images"
+    assert page.inner_text("#filter") == "class 0 predicted as class 1: 0 images"
 
 
 def test_by_keyboard(evidence_of, open_page):
@@ -161,7 +161,7 @@ def test_by_keyboard(evidence_of, open_page):
         "[document.activeElement.parentNode.rowIndex, document.activeElement.cellIndex]"
     )
     assert here == [2, 2]
-    assert page.inner_text("#told").startswith("class 1, found: ")
+    assert page.inner_text("#told").startswith("class 1, correct: ")
     page.keyboard.press("Enter")
     page.wait_for_function("location.hash === '#cell=1-1'")
     assert set(map(tuple, shown(page))) == {(1, 1)}

@@ -10,6 +10,7 @@ from hilbin.report import Evidence, VisualWord, write_report
 from hilbin.report.charts import ticks
 from hilbin.report.context import Caps, Context
 from hilbin.report.learned import duration
+from hilbin.report.markup import shown_of
 from hilbin.report.measures import Measures
 from hilbin.report.mistakes import order_of_display
 from hilbin.report.pictures import Pictures
@@ -20,14 +21,14 @@ def test_every_section_is_there(evidence_of, page_of):
     sections = [given["id"] for given in page.all("section")]
     assert sections == [
         *("headline", "confusion", "classes", "mistakes", "words", "labels", "duplicates"),
-        *("reject", "unreadable", "origin"),
+        *("reject", "unreadable", "provenance"),
     ]
     m = Measures(evidence_of())
     for said in (
         f"{100 * m.accuracy:.1f}\u202f%",
         "linear",
         "majority",
-        "checked on the maps below",
+        "checked on those below",
         "word 0",
         "odd.png",
         "the labels differ",
@@ -52,7 +53,7 @@ def test_the_page_stays_small(evidence_of, tmp_path):
     evidence = evidence_of(900, 5, picture=picture, heat=None)
     page = write_report(evidence, tmp_path / "a.html", max_bytes=1_000_000)
     assert 500_000 < page.stat().st_size <= 1_000_000
-    found = re.search(r"(\d+) of 900 images have a picture here", page.read_text(encoding="utf-8"))
+    found = re.search(r"(\d+) of 900 images are shown", page.read_text(encoding="utf-8"))
     shown = page.read_text(encoding="utf-8").count("<figure data-t=")
     assert int(found[1]) == shown
     assert 50 < shown < 360
@@ -97,8 +98,11 @@ def test_pictures_without_heat_maps(evidence_of, page_of):
     ("changes", "said"),
     [
         ({}, "off by at most"),
-        ({"bias": None}, "Exact: the map of a class sums to its score less the bias."),
-        ({"bias": np.ones(4)}, "Not exact: the sums of the maps below miss the scores by up to"),
+        (
+            {"intercept": None},
+            "Exact: the heat map of a class sums to its score minus the intercept.",
+        ),
+        ({"intercept": np.ones(4)}, "Not exact: the sums of the heat maps below miss the scores"),
         ({"exact": False, "exact_note": "An exp kernel."}, "to the scores. An exp kernel."),
     ],
 )
@@ -114,18 +118,26 @@ def test_sizes(evidence_of, page_of, n, c, images):
     assert kind == {2: "roomy", 3: "roomy", 20: "normal", 21: "small", 102: "tiny"}[c]
     assert ("reject" in page.ids) == (n >= 20)
     if n < c:
-        assert f"classes without test {'images' if images else 'rows'}" in page.words
+        noun = "class" if c - n == 1 else "classes"
+        assert f" {noun} without test {'images' if images else 'rows'}" in page.words
+
+
+def test_one_of_a_thing_is_singular(evidence_of, page_of):
+    page = page_of(evidence_of(1, 2, scores=[[0.0, 1.0]], heat=None))
+    assert "test image 1 mistake 1 classes 2 class without test images 1 " in page.words
+    assert "1 of 1 mistake," in page.words
+    assert shown_of(1, 5, "words").startswith("1 of 5 words is shown")
 
 
 def test_very_many_classes(evidence_of, page_of):
     page = page_of(evidence_of(600, 300, images=False))
-    assert "The 200 classes with most mistakes of 300." in page.words
+    assert "Shown are the 200 of 300 classes with most mistakes." in page.words
     assert page.raw.count('<th scope="row" data-k=') == 200
 
 
 def test_no_mistakes(evidence_of, page_of):
     page = page_of(evidence_of(right=50.0))
-    assert "Narrowest decisions" in page.words
+    assert "Least certain predictions" in page.words
     assert "No mistakes among 60 images" in page.words
     assert not re.search(r'<td class="e\d', page.raw)
 
@@ -137,12 +149,12 @@ def test_all_scores_equal(evidence_of, page_of):
 
 def test_looked_for_and_not_found(evidence_of, page_of):
     page = page_of(evidence_of(suspicious=[], duplicates=[], unreadable=[]))
-    assert "No label stands against" in page.words
-    assert "No test example is nearly" in page.words
+    assert "No label looks wrong" in page.words
+    assert "No test example is a near-duplicate" in page.words
     assert "All files could be read" in page.words
     page = page_of(evidence_of(suspicious=None, duplicates=None, unreadable=None, provenance={}))
     assert not {"labels", "duplicates", "unreadable"} & set(page.ids)
-    assert "origin" in page.ids  # for the timings
+    assert "provenance" in page.ids  # for the timings
 
 
 def test_long_lists_say_what_is_left_out(evidence_of, page_of):
@@ -156,7 +168,12 @@ def test_long_lists_say_what_is_left_out(evidence_of, page_of):
             words=base.words * 10,
         )
     )
-    for said in ("24 of 100 suspicions", "12 of 100 pairs", "400 of 1,000 files", "12 of 30 words"):
+    for said in (
+        "24 of 100 suspicious labels",
+        "12 of 100 pairs",
+        "400 of 1,000 files",
+        "12 of 30 words",
+    ):
         assert said in page.words
 
 

@@ -1,8 +1,8 @@
-"""One page that shows how good a classifier is and why it decides as it does.
+"""A report on a classifier: one HTML page that shows how good it is and why it decides so.
 
 The caller collects an :class:`Evidence`; :func:`write_report` makes one HTML file of it that needs
-no network, no other file and no server. :func:`overlay` lays a heat map over a photograph.
-Pictures need Pillow (``pip install "hilbin[images]"``); a page about a table does not.
+no network, no other file and no server. :func:`overlay` draws a heat map over a photograph.
+Pictures need Pillow (``pip install "hilbin[images]"``); a report on a table does not.
 """
 
 from hilbin.report.evidence import Duplicate, Evidence, Shape, Suspicion, VisualWord

@@ -1,10 +1,21 @@
-"""X"""
+"""How good the model is: accuracy, precision and recall per class, and the reject option."""
 
 import numpy as np
 
 from hilbin.report.charts import Axes, Line, chart, spark
 from hilbin.report.context import Context
-from hilbin.report.markup import DASH, Html, fill, fraction, join, percent, section, short, table
+from hilbin.report.markup import (
+    DASH,
+    Html,
+    fill,
+    fraction,
+    join,
+    percent,
+    plural,
+    section,
+    short,
+    table,
+)
 from hilbin.report.measures import wilson
 
 HEADS = ("class", "test", "precision", "recall", "F1", "AP")
@@ -14,7 +25,7 @@ GROUPS, FEWEST_PER_GROUP = 10, 20
 
 
 def headline(context: Context) -> Html:
-    """The accuracy, its interval, and bars for the model and the baselines."""
+    """Show the accuracy, its interval, and bars for the model and the baselines."""
     m = context.measures
     low, high = (float(end) for end in wilson(int(m.right.sum()), m.n))
     return fill(
@@ -33,14 +44,16 @@ def headline(context: Context) -> Html:
 def _facts(context: Context) -> Html:
     m = context.measures
     absent = int((m.confusion.sum(axis=1) == 0).sum())
+    wrong = m.n - int(m.right.sum())
     facts = [
-        (f"test {context.things}", f"{m.n:,}"),
-        ("mistakes", f"{m.n - int(m.right.sum()):,}"),
+        (f"test {plural(m.n, context.thing)}", f"{m.n:,}"),
+        (plural(wrong, "mistake"), f"{wrong:,}"),
         ("classes", f"{len(context.classes):,}"),
-        ("mean accuracy per class", percent(m.mean_recall)),
+        ("balanced accuracy (mean recall)", percent(m.balanced_accuracy)),
     ]
     if absent:
-        facts.insert(3, (f"classes without test {context.things}", f"{absent:,}"))
+        noun = plural(absent, "class", "classes")
+        facts.insert(3, (f"{noun} without test {context.thing}s", f"{absent:,}"))
     rows = join(fill("<div><dt>{k}</dt><dd>{v}</dd></div>", k=k, v=v) for k, v in facts)
     return fill('<dl class="facts">{rows}</dl>', rows=rows)
 
@@ -58,10 +71,10 @@ def _bars(context: Context, low: float, high: float) -> Html:
     return fill(
         '<figure class="bars"><table><caption class="visually-hidden">Accuracy of this model and '
         "of simpler ones</caption><tbody>{rows}</tbody></table><figcaption>Accuracy on the "
-        "test {things} where not said otherwise; the whisker is the 95 % interval (Wilson)."
+        "test {things} unless stated otherwise; the whisker is the 95 % interval (Wilson)."
         "</figcaption></figure>",
         rows=join(rows),
-        things=context.things,
+        things=context.thing + "s",
     )
 
 
@@ -78,7 +91,7 @@ def _bar(name: str, accuracy: float, kind: str, whisker: Html) -> Html:
 
 
 def classes(context: Context) -> Html:
-    """A table that can be sorted, with a precision-recall curve per class."""
+    """Show a table that can be sorted, with a precision-recall curve for each class."""
     heads = join(
         fill(
             '<th scope="col"{kind}><button type="button">{head}</button></th>',
@@ -90,10 +103,11 @@ def classes(context: Context) -> Html:
     rows = join(_class_row(context, k) for k in range(len(context.classes)))
     return section(
         "classes",
-        "Class by class",
-        "Precision: how much of what is taken for the class is of it. Recall: how much of the "
-        "class is found. AP: area under the curve of precision (up) over recall (right), as the "
-        "threshold on the score falls; dashed is chance. A dash: nothing to count.",
+        "Precision and recall per class",
+        "Precision is the share of the predictions of a class that are correct, recall the share "
+        "of its examples that are found. AP, average precision, is the area under the curve of "
+        "precision (up) over recall (right) as the threshold on the score falls; the dashed line "
+        "is chance. A dash means that there is nothing to count.",
         fill(
             '<div class="scroll"><table id="classes-table" class="classes"><thead><tr>{heads}'
             '<th scope="col">precision over recall</th></tr></thead><tbody>{rows}</tbody>'
@@ -139,20 +153,20 @@ def _precision_recall(context: Context, k: int) -> Html:
 
 
 def reject(context: Context) -> Html:
-    """Accuracy on the kept part against the share rejected, and accuracy by margin."""
+    """Show the accuracy on the kept part against the share rejected, and accuracy by margin."""
     if context.measures.n < FEWEST:
         return Html("")
     lead = (
-        "If the decisions with the smallest margin (highest score less the second) are left to a "
-        "person, the accuracy on the rest is this; the band is the 95 % interval. A curve that "
-        "does not rise says that the margin tells nothing."
+        "Accuracy on the rest if the predictions with the smallest margin (highest score minus the "
+        "second highest) are rejected, for a person to decide; the band is the 95 % interval. If "
+        "the curve does not rise, the margin says nothing about correctness."
     )
     parts = [_reject_curve(context), _reject_table(context)]
     if context.measures.n >= 3 * FEWEST_PER_GROUP:
         parts.append(_margin_groups(context))
     return section(
         "reject",
-        "When in doubt, ask",
+        "Accuracy with a reject option",
         lead,
         fill('<div class="cards">{p}</div>', p=join(parts)),
     )
@@ -185,7 +199,9 @@ def _reject_curve(context: Context) -> Html:
         shares=(True, True),
         extra=band,
     )
-    return fill('<article class="card"><h3>Reject curve</h3>{drawn}</article>', drawn=drawn)
+    return fill(
+        '<article class="card"><h3>Accuracy–rejection curve</h3>{drawn}</article>', drawn=drawn
+    )
 
 
 def _reject_table(context: Context) -> Html:
@@ -196,13 +212,13 @@ def _reject_table(context: Context) -> Html:
             rows.append((percent(rejected), percent(accuracy)))
         seen.add(rejected)
     return fill(
-        '<article class="card"><h3>In numbers</h3>{t}</article>',
+        '<article class="card"><h3>The curve in numbers</h3>{t}</article>',
         t=table(("rejected", "accuracy on the rest"), rows, "plain numbers"),
     )
 
 
 def _margin_groups(context: Context) -> Html:
-    """Accuracy in groups of equal size, from the narrowest decisions to the clearest."""
+    """Show the accuracy of groups of equal size, from the smallest margins to the largest."""
     m = context.measures
     order = np.argsort(m.margin, kind="stable")
     groups = np.array_split(order, min(GROUPS, m.n // FEWEST_PER_GROUP))
@@ -228,7 +244,7 @@ def _margin_groups(context: Context) -> Html:
 
     drawn = chart(
         [],
-        describe="Accuracy of groups of decisions against their margin",
+        describe="Accuracy of groups of predictions against their margin",
         labels=("median margin of the group", "accuracy"),
         x=(0.0, float(middle.max()) * 1.05 or 1.0),
         y=(0.0, 1.0),
@@ -236,8 +252,8 @@ def _margin_groups(context: Context) -> Html:
         extra=marks,
     )
     return fill(
-        '<article class="card"><h3>Does a larger margin mean more often right?</h3>{drawn}'
-        '<p class="note">{k} groups of equal size, by margin.</p></article>',
+        '<article class="card"><h3>Accuracy by margin</h3>{drawn}'
+        '<p class="note">{k} groups of equal size, sorted by margin.</p></article>',
         drawn=drawn,
         k=len(groups),
     )

@@ -1,4 +1,4 @@
-"""Curves as inline SVG. Colors come from the page, so they follow its light or dark theme."""
+"""Charts as inline SVG. Colors come from the page, so they follow its light or dark theme."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ class Line:
 
 
 def ticks(low: float, high: float, wanted: int = 4) -> list[float]:
-    """About so many round numbers between ``low`` and ``high``."""
+    """Return about so many round numbers between ``low`` and ``high``."""
     raw = (high - low) / wanted
     power = 10.0 ** np.floor(np.log10(raw))
     step = power * min((1, 2, 5, 10), key=lambda m: abs(m - raw / power))
@@ -34,13 +34,13 @@ def ticks(low: float, high: float, wanted: int = 4) -> list[float]:
 
 
 def span(values: Sequence[Array]) -> tuple[float, float]:
-    """Least and greatest of all values, with zero among them, and some room."""
+    """Return the range of all values and zero, with some space around it."""
     low = min(0.0, *(float(v.min()) for v in values))
     high = max(0.0, *(float(v.max()) for v in values))
     if not high > low:
         return low - 1, high + 1
-    room = 0.06 * (high - low)
-    return low - room * (low < 0), high + room * (high > 0)
+    pad = 0.06 * (high - low)
+    return low - pad * (low < 0), high + pad * (high > 0)
 
 
 def chart(
@@ -54,7 +54,10 @@ def chart(
     size: tuple[int, int] = SIZE,
     extra: Callable[["Axes"], Html] | None = None,
 ) -> Html:
-    """Curves between axes; ``shares`` says which axis is in per cent, ``extra`` draws below."""
+    """Draw curves between axes.
+
+    ``shares`` says which axis is in per cent; ``extra`` draws what lies below the curves.
+    """
     width, height = size
     axes = Axes(x, y, (LEFT, TOP, width - RIGHT, height - BOTTOM))
     drawn = join(
@@ -81,21 +84,21 @@ def chart(
 
 @dataclass(frozen=True)
 class Axes:
-    """From values to places in the picture."""
+    """The way from values to places in the picture."""
 
     x: tuple[float, float]
     y: tuple[float, float]
     box: tuple[float, float, float, float]
 
     def place(self, x: Array, y: Array) -> tuple[Array, Array]:
-        """Where points are drawn."""
+        """Return where points are drawn."""
         left, top, right, bottom = self.box
         across = left + (np.asarray(x) - self.x[0]) / (self.x[1] - self.x[0]) * (right - left)
         up = bottom - (np.asarray(y) - self.y[0]) / (self.y[1] - self.y[0]) * (bottom - top)
         return across, up
 
     def path(self, line: Line) -> str:
-        """The commands that draw a curve, of at most 120 points."""
+        """Return the commands that draw a curve, of at most 120 points."""
         keep = np.unique(np.linspace(0, line.x.size - 1, min(line.x.size, MOST_POINTS)).astype(int))
         across, up = self.place(line.x[keep], line.y[keep])
         if line.stepped:
@@ -103,13 +106,13 @@ class Axes:
         return "M" + "L".join(f"{a:.1f},{b:.1f}" for a, b in zip(across, up, strict=True))
 
     def band(self, x: Array, low: Array, high: Array) -> Html:
-        """The space between two curves."""
+        """Draw the space between two curves."""
         there = self.path(Line(x, low))
         back = self.path(Line(x[::-1], high[::-1]))
         return fill('<path class="band" d="{d}Z"/>', d=there + "L" + back[1:])
 
     def grid(self, shares: tuple[bool, bool]) -> Html:
-        """Lines and numbers at round values."""
+        """Draw lines and numbers at round values."""
         left, _, right, bottom = self.box
         across = max(2, int((right - left) // 64))
         parts = []
@@ -144,7 +147,7 @@ class Axes:
 
 
 def spark(x: Array, y: Array, level: float, describe: str) -> Html:
-    """A small curve from 0 to 1 both ways, with the space below it and a dashed level."""
+    """Draw a small curve from 0 to 1 both ways, with the space below it and a dashed level."""
     axes = Axes((0, 1), (0, 1), (1, 2, SPARK_WIDTH - 1, SPARK_HEIGHT - 2))
     path = axes.path(Line(x, y))
     end, floor = f"{float(axes.place(x[-1:], y[-1:])[0][0]):.1f}", SPARK_HEIGHT - 2

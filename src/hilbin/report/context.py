@@ -1,4 +1,4 @@
-"""What every section of the page gets: the evidence, the measures, and how much it may show."""
+"""The context of a section of the page: the evidence, the measures, and how much it may show."""
 
 from dataclasses import dataclass, fields
 from functools import cached_property
@@ -6,7 +6,7 @@ from typing import Any
 
 from hilbin._arrays import Array
 from hilbin.report.evidence import Evidence
-from hilbin.report.markup import Html, image, short
+from hilbin.report.markup import Html, image, plural, short
 from hilbin.report.measures import Measures
 from hilbin.report.pictures import Pictures, data_uri, shrink
 
@@ -16,7 +16,7 @@ THUMBNAIL, LARGE = 160, 256  # pixels of the longer side
 
 @dataclass(frozen=True)
 class Caps:
-    """The most of everything that the page shows; lowered until it is small enough."""
+    """The largest number of everything that the page shows; lowered until it is small enough."""
 
     gallery: int = 360
     mistakes: int = 8
@@ -27,13 +27,13 @@ class Caps:
     rows: int = 400
 
     def scaled(self, factor: float) -> "Caps":
-        """All of them lowered."""
+        """Return all of them lowered."""
         return Caps(*(int(getattr(self, f.name) * factor) for f in fields(self)))
 
 
 @dataclass(frozen=True, eq=False)
 class Context:
-    """For one layout of the page."""
+    """What sections are made from, for one layout of the page."""
 
     evidence: Evidence
     measures: Measures
@@ -42,44 +42,44 @@ class Context:
 
     @cached_property
     def classes(self) -> list[str]:
-        """Names of the classes, none of them too long."""
+        """Return the names of the classes, none of them too long."""
         return [short(name, LONGEST_CLASS) for name in self.evidence.classes]
 
     @property
-    def things(self) -> str:
-        """What the test examples are."""
-        return "images" if self.evidence.picture else "rows"
+    def thing(self) -> str:
+        """Say what a test example is."""
+        return "image" if self.evidence.picture else "row"
 
     def name(self, i: int) -> str:
-        """Of test example ``i``."""
+        """Return the name of test example ``i``."""
         return short(self.evidence.names[i])
 
     def count(self, n: int) -> str:
-        """So many images, or one image."""
-        return f"{n:,} {self.things if n != 1 else self.things[:-1]}"
+        """Return so many images, or one image, in words."""
+        return f"{n:,} {plural(n, self.thing)}"
 
     def labels(self, i: int) -> str:
-        """What test example ``i`` is and is taken for."""
+        """Return the true and the predicted class of test example ``i``."""
         truth = self.classes[self.evidence.truth[i]]
         if self.measures.right[i]:
-            return f"{truth}, right"
-        return f"{truth}, taken for {self.classes[self.measures.predicted[i]]}"
+            return f"{truth}, correct"
+        return f"{truth} predicted as {self.classes[self.measures.predicted[i]]}"
 
     def test_picture(self, i: int, side: int) -> Array:
-        """Test image ``i``, made small."""
+        """Return test image ``i``, made small."""
         picture = self.evidence.picture
         assert picture is not None
         return self.pictures.once(("small", i, side), lambda: shrink(picture(i), side))
 
     def thumbnail(self, i: int) -> Html:
-        """Test image ``i`` for the gallery."""
+        """Return test image ``i`` for the gallery."""
         source = self.pictures.once(
             ("thumbnail", i), lambda: data_uri(self.test_picture(i, THUMBNAIL))
         )
         return image(source, f"{self.name(i)}: {self.labels(i)}")
 
     def given_picture(self, key: Any, picture: Array | None, alt: str) -> Html:
-        """A picture of the evidence, or nothing."""
+        """Return a picture of the evidence, or nothing."""
         if picture is None:
             return Html("")
         return image(self.pictures.once(key, lambda: data_uri(shrink(picture, THUMBNAIL))), alt)

@@ -1,4 +1,4 @@
-"""What the page is made from: test results, pictures of them, and what the model has learnt.
+"""What the page is made from: test results, pictures of them, and what the model has learned.
 
 Nothing here is computed: the caller has the model and the files, the page has neither. Pictures
 are asked for one at a time, and only those that are shown.
@@ -17,7 +17,7 @@ class Shape(Protocol):
     """What one feature adds to a score, as a function of its value.
 
     :class:`hilbin.estimators.ShapeFunction` is one. ``contributions`` has the shape ``(n_points,)``
-    if there are two classes (what is added to the score of the second), else ``(n_points,
+    if there are two classes (what is added to the score of the second), otherwise ``(n_points,
     n_classes)``; between two of the ``values`` the function is constant if ``stepped``, else
     linear.
 
@@ -33,33 +33,33 @@ class Shape(Protocol):
 
     @property
     def name(self) -> str:
-        """Of the feature."""
+        """Name of the feature."""
 
     @property
     def values(self) -> Array:
-        """Where the function changes."""
+        """Values at which the function is given."""
 
     @property
     def contributions(self) -> Array:
-        """The function there."""
+        """What is added to the score there."""
 
     @property
     def stepped(self) -> bool:
-        """Whether it is constant between two values, or linear."""
+        """Whether the function is constant between two values, or linear."""
 
 
 @dataclass(frozen=True, eq=False)
 class VisualWord:
-    """A word of the codebook, shown by patches that were assigned to it.
+    """A visual word of the codebook, shown by patches that were assigned to it.
 
     Parameters
     ----------
     shape : Shape
-        What the word adds to the scores, by how often it occurs.
+        What the word adds to the scores, as a function of how often it occurs.
     label : int
-        The class the word matters to, as an index of :attr:`Evidence.classes`.
+        Class for which the word matters, as an index of :attr:`Evidence.classes`.
     patches : sequence of uint8 arrays of shape (h, w) or (h, w, 3)
-        Parts of images with this word; the first 16 are shown.
+        Patches of images with this word; the first 16 are shown.
 
     Examples
     --------
@@ -78,18 +78,18 @@ class VisualWord:
 
 @dataclass(frozen=True, eq=False)
 class Suspicion:
-    """An example whose label the other examples speak against.
+    """An example whose label looks wrong.
 
     Parameters
     ----------
     name : str
-        File name, or what the example is called.
+        File name, or another name of the example.
     given : str
-        Its label.
+        Label that it has.
     suggested : str
-        The label with the highest score when the model has not seen this example.
+        Class with the highest score by a model that was not trained on this example.
     margin : float
-        By how much that score is higher.
+        Score of the suggested class minus that of the given one.
     picture : uint8 array of shape (h, w) or (h, w, 3), optional
         The image.
 
@@ -109,14 +109,14 @@ class Suspicion:
 
 @dataclass(frozen=True, eq=False)
 class Duplicate:
-    """A test example that is nearly a training example.
+    """A test example that is a near-duplicate of a training example.
 
     Parameters
     ----------
     train, test : str
         Names of the two.
     similarity : float
-        1 if they are the same; by whatever measure they were found.
+        Similarity of the two, by whatever measure they were found; 1 if they are the same.
     train_label, test_label : str
         Their labels.
     train_picture, test_picture : uint8 array of shape (h, w) or (h, w, 3), optional
@@ -141,49 +141,51 @@ class Duplicate:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Evidence:
-    """All that a page shows.
+    """Everything that a report shows.
 
     Parameters
     ----------
     title : str
-        Of the page.
+        Title of the page.
     classes : sequence of str
         Names of the classes, at least two.
     truth : array-like of int of shape (n,)
         The class of every test example, as an index of ``classes``.
     scores : array-like of shape (n, n_classes)
-        Decision values; the highest is the prediction. A model with one score ``f`` for two classes
-        gives ``-f`` and ``f``.
+        Scores of the classes; the highest is the prediction. A model with one score ``f`` for two
+        classes gives ``-f`` and ``f``.
     names : sequence of str
-        File names of the test examples, or what they are called.
+        File names of the test examples, or other names.
     picture : callable, optional
         ``picture(i)`` is test image ``i`` as a uint8 array of shape (h, w) or (h, w, 3). Without
         it, the examples are rows of a table.
     heat : callable, optional
-        ``heat(i, k)`` shares out the score of class ``k`` for image ``i`` over its pixels: a float
-        array of shape (h, w), of any size.
-    bias : array-like of shape (n_classes,), optional
+        ``heat(i, k)`` is the heat map of class ``k`` on image ``i``, which distributes the score
+        over the pixels: a float array of shape (h, w), of any size.
+    intercept : array-like of shape (n_classes,), optional
         What a score has beside the sum of its heat map. With it, the page checks the sums.
     exact : bool, default=True
-        Whether the heat maps are meant to sum to the scores less the bias.
+        Whether the heat maps are meant to sum to the scores minus the intercept.
     exact_note : str, default=""
-        One sentence on how the maps were made, or why they are not exact.
+        A sentence on how the heat maps were made, or why they are not exact.
     baselines : mapping of str to float, optional
-        Accuracies of simpler models, by names that say on what, as ``{"linear": 0.71}``.
+        Accuracies of simpler models, such as ``{"linear": 0.71}``; a name says on what, if not
+        on the test examples.
     words : sequence of VisualWord, optional
-        The most useful first.
+        Visual words, the most important first.
     features : sequence of Shape, optional
-        For tables: shape functions, the most useful first.
+        Shape functions of the columns of a table, the most important first.
     suspicious : sequence of Suspicion, optional
-        The most suspicious first; ``None`` if nobody looked, as for the next two.
+        Labels that look wrong, the most suspicious first; ``None`` if nobody looked, as for the
+        next two.
     duplicates : sequence of Duplicate, optional
-        The most similar first.
+        Near-duplicates, the most similar first.
     unreadable : sequence of (str, str), optional
         Files that could not be read, and why.
     provenance : mapping of str to str, optional
-        Command, seed, versions, hash of the data.
+        How the model was made: command, seed, versions, hash of the data.
     timings : mapping of str to float, optional
-        Seconds per step.
+        Duration of each step in seconds.
 
     Examples
     --------
@@ -206,7 +208,7 @@ class Evidence:
     names: Sequence[str]
     picture: Callable[[int], Array] | None = None
     heat: Callable[[int, int], Array] | None = None
-    bias: Any = None
+    intercept: Any = None
     exact: bool = True
     exact_note: str = ""
     baselines: Mapping[str, float] = field(default_factory=dict)
@@ -241,8 +243,8 @@ class Evidence:
                 raise ValueError(f"words: label {word.label} of {word.shape.name!r} is no class")
         object.__setattr__(self, "truth", truth.astype(np.int64))
         object.__setattr__(self, "scores", scores)
-        if self.bias is not None:
-            bias = np.asarray(self.bias, np.float64)
-            if bias.shape != (c,):
-                raise ValueError(f"bias must have the shape {(c,)}, got {bias.shape}")
-            object.__setattr__(self, "bias", bias)
+        if self.intercept is not None:
+            intercept = np.asarray(self.intercept, np.float64)
+            if intercept.shape != (c,):
+                raise ValueError(f"intercept must have the shape {(c,)}, got {intercept.shape}")
+            object.__setattr__(self, "intercept", intercept)

@@ -1,4 +1,4 @@
-"""X"""
+"""What the model learned, and from what: words, features, doubts about the data, provenance."""
 
 import numpy as np
 
@@ -26,19 +26,19 @@ LONGEST_VALUE = 2000
 
 
 def words(context: Context) -> Html:
-    """A mosaic of patches and a curve for each word; nothing if there are no words."""
+    """Show a mosaic of patches and a curve for each visual word; nothing if there are none."""
     given = context.evidence.words
     if not given:
         return Html("")
     shown = given[: context.caps.words]
     lead = (
-        "Patches of images with the word, and what the word adds to the score of the "
-        "class (up) by how much of the image it is (right). The most useful words first. "
+        "Patches of images with the visual word, and what it adds to the score of the class (up) "
+        "against the share of the image that it covers (right). The most important words first. "
         + shown_of(len(shown), len(given), "words")
     )
     cards = join(_word(context, at, word) for at, word in enumerate(shown))
     return section(
-        "words", "Most useful visual words", lead, fill('<div class="cards">{c}</div>', c=cards)
+        "words", "Most important visual words", lead, fill('<div class="cards">{c}</div>', c=cards)
     )
 
 
@@ -72,25 +72,25 @@ def _word(context: Context, at: int, word: VisualWord) -> Html:
 
 def _curve_of(shape: Shape, label: int) -> Array:
     contributions = np.asarray(shape.contributions, np.float64)
-    if contributions.ndim == 1:  # of the second of two classes
+    if contributions.ndim == 1:  # the score of the second of two classes
         return contributions if label == 1 else -contributions
     return contributions[:, label]
 
 
 def features(context: Context) -> Html:
-    """A curve or a few for each feature; nothing if there are none."""
+    """Show a curve or a few for each feature; nothing if there are none."""
     given = context.evidence.features
     if not given:
         return Html("")
     shown = given[: context.caps.words]
     lead = (
-        "What a feature adds to the score (up) as its value grows (right); a score is the sum of "
-        "such curves and a constant. The most useful features first. "
+        "What a feature adds to the score (up) against its value (right); a score is the sum of "
+        "such shape functions and the intercept. The most important features first. "
         + shown_of(len(shown), len(given), "features")
     )
     cards = join(_feature(context, shape) for shape in shown)
     return section(
-        "features", "Most useful features", lead, fill('<div class="cards">{c}</div>', c=cards)
+        "features", "Most important features", lead, fill('<div class="cards">{c}</div>', c=cards)
     )
 
 
@@ -135,17 +135,17 @@ def _chart(
 
 
 def labels(context: Context) -> Html:
-    """Suspicious labels; nothing if nobody looked."""
+    """Show suspicious labels; nothing if nobody looked."""
     given = context.evidence.suspicious
     if given is None:
         return Html("")
-    lead = "No label stands against what the other examples say."
+    lead = "No label looks wrong."
     if given:
         shown = min(len(given), context.caps.suspicious)
         lead = (
-            "The model, not having seen the example, prefers another label by this margin. Some of "
-            "these labels will be wrong, some examples only odd. "
-            + shown_of(shown, len(given), "suspicions")
+            "A model that was not trained on the example gives another class a score higher by "
+            "this margin. Some of these labels will be wrong, some examples only unusual. "
+            + shown_of(shown, len(given), "suspicious labels")
         )
     cards = join(
         _suspicion(context, at, one) for at, one in enumerate(given[: context.caps.suspicious])
@@ -170,23 +170,24 @@ def _suspicion(context: Context, at: int, one: Suspicion) -> Html:
 
 
 def duplicates(context: Context) -> Html:
-    """Pairs of a training and a test example; nothing if nobody looked."""
+    """Show pairs of a training and a test example; nothing if nobody looked."""
     given = context.evidence.duplicates
     if given is None:
         return Html("")
-    lead = "No test example is nearly a training example."
+    lead = "No test example is a near-duplicate of a training example."
     if given:
         shown = min(len(given), context.caps.duplicates)
         lead = (
             "A test example that is nearly a training example makes the accuracy look better than "
-            "it is; 1 is the same. " + shown_of(shown, len(given), "pairs")
+            "it is. A similarity of 1 means that they are the same. "
+            + shown_of(shown, len(given), "pairs")
         )
     pairs = join(
         _duplicate(context, at, one) for at, one in enumerate(given[: context.caps.duplicates])
     )
     return section(
         "duplicates",
-        "Near duplicates between train and test",
+        "Near-duplicates in training and test set",
         lead,
         fill('<div class="cards">{c}</div>', c=pairs),
     )
@@ -195,7 +196,7 @@ def duplicates(context: Context) -> Html:
 def _duplicate(context: Context, at: int, one: Duplicate) -> Html:
     sides = []
     for kind, name, label, picture in (
-        ("train", one.train, one.train_label, one.train_picture),
+        ("training", one.train, one.train_label, one.train_picture),
         ("test", one.test, one.test_label, one.test_picture),
     ):
         shown = context.given_picture((kind, at), picture, short(name))
@@ -220,19 +221,21 @@ def _duplicate(context: Context, at: int, one: Duplicate) -> Html:
 
 
 def unreadable(context: Context) -> Html:
-    """Files that were left out; nothing if nobody looked."""
+    """List the files that were left out; nothing if nobody looked."""
     given = context.evidence.unreadable
     if given is None:
         return Html("")
     if not given:
         return section("unreadable", "Unreadable files", "All files could be read.")
     rows = [(file_name(short(file)), short(why)) for file, why in given[: context.caps.rows]]
-    lead = "Left out of training and test. " + shown_of(len(rows), len(given), "files")
-    return section("unreadable", "Unreadable files", lead, table(("file", "why"), rows, "plain"))
+    lead = "These files were left out of training and test. " + shown_of(
+        len(rows), len(given), "files"
+    )
+    return section("unreadable", "Unreadable files", lead, table(("file", "reason"), rows, "plain"))
 
 
-def origin(context: Context) -> Html:
-    """Provenance and timings; nothing if neither is known."""
+def provenance(context: Context) -> Html:
+    """List how the model was made, and timings; nothing if neither is known."""
     evidence, most = context.evidence, max(context.caps.rows, 20)
     if not evidence.provenance and not evidence.timings:
         return Html("")
@@ -248,15 +251,15 @@ def origin(context: Context) -> Html:
         fill("<div><dt>{k}</dt><dd><code>{v}</code></dd></div>", k=k, v=v) for k, v in facts
     )
     return section(
-        "origin",
-        "How it was made",
-        "With the same data, command and seed, the same model comes out.",
-        fill('<dl class="origin">{rows}</dl>', rows=rows),
+        "provenance",
+        "Provenance",
+        "The same data, command and seed give the same model.",
+        fill('<dl class="provenance">{rows}</dl>', rows=rows),
     )
 
 
 def duration(seconds: float) -> str:
-    """A time in the unit that suits it."""
+    """Return a time in the unit that suits it."""
     if seconds < 1:
         return f"{1000 * seconds:.0f} ms"
     if seconds < 120:

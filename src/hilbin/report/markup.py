@@ -1,4 +1,4 @@
-"""Text to HTML: whatever is filled in is escaped, unless it is HTML already.
+"""Text as HTML: whatever is filled in is escaped, unless it is HTML already.
 
 File names are what the file system gives: they may hold tags, control characters, half of a
 surrogate pair, marks that turn the direction of writing, and be very long.
@@ -23,7 +23,7 @@ class Html(str):
 
 
 def short(text: Any, longest: int = LONGEST) -> str:
-    """The text, its middle left out if it is long, with nothing in it that is not seen."""
+    """Return the text without unseen characters, and without its middle if it is long."""
     text = str(text)
     if len(text) > longest:
         head = (longest - 1) // 2
@@ -33,17 +33,17 @@ def short(text: Any, longest: int = LONGEST) -> str:
 
 
 def fill(template: str, **values: Any) -> Html:
-    """The template with every ``{name}`` replaced by the escaped value, or by the HTML as it is."""
+    """Replace every ``{name}`` by the escaped value, or by the HTML as it is."""
     return Html(template.format(**{name: _safe(value) for name, value in values.items()}))
 
 
 def file_name(name: str) -> Html:
-    """A name that keeps its own direction of writing and may be broken after its slashes."""
+    """Return a name that keeps its direction of writing and may be broken after its slashes."""
     return fill("<bdi>{name}</bdi>", name=Html(_safe(name).replace("/", "/<wbr>")))
 
 
 def join(parts: Iterable[Html]) -> Html:
-    """One piece of HTML after the other."""
+    """Put one piece of HTML after the other."""
     return Html("".join(parts))
 
 
@@ -52,41 +52,47 @@ def _safe(value: Any) -> str:
 
 
 def percent(share: float, digits: int = 1) -> str:
-    """0.934 as 93.4 %."""
+    """Write 0.934 as 93.4 %."""
     return DASH if math.isnan(share) else f"{100 * share:.{digits}f}{NARROW_SPACE}%"
 
 
 def fraction(share: float) -> str:
-    """0.934 as 0.93, and nothing as a dash."""
+    """Write 0.934 as 0.93, and nan as a dash."""
     return DASH if math.isnan(share) else f"{share:.2f}"
 
 
 def signed(value: float) -> str:
-    """A score: with its sign, three digits, and a minus as long as the plus."""
+    """Write a score with its sign, three digits, and a minus as long as the plus."""
     return f"{value:+.3g}".replace("-", MINUS)
 
 
 def number(value: float) -> str:
-    """A tick of an axis."""
+    """Write the number at a tick of an axis."""
     return f"{value:.4g}".replace("-", MINUS)
 
 
 def shown_of(shown: int, total: int, what: str) -> str:
-    """How many are shown of how many."""
+    """Say how many are shown of how many."""
     if shown == total:
         return f"All {total:,} {what} are shown." if total > 1 else ""
-    return f"{shown:,} of {total:,} {what} are shown, to keep this page small."
+    verb = plural(shown, "is", "are")
+    return f"{shown:,} of {total:,} {what} {verb} shown, to keep this page small."
+
+
+def plural(count: int, one: str, many: str = "") -> str:
+    """Return the word for one, or for several: ``many``, or with an s."""
+    return one if count == 1 else many or one + "s"
 
 
 def image(source: str, alt: str) -> Html:
-    """An embedded picture."""
+    """Return an embedded picture."""
     return fill(
         '<img src="{source}" alt="{alt}" decoding="async">', source=source, alt=alt or "image"
     )
 
 
 def section(anchor: str, title: str, lead: str | Html, *parts: Html) -> Html:
-    """A chapter of the page: a heading, one sentence on how to read it, and the rest."""
+    """Return a section of the page: a heading, how to read it, and the rest."""
     return fill(
         '<section id="{anchor}" aria-labelledby="{anchor}-h"><h2 id="{anchor}-h">{title}</h2>'
         '<p class="lead">{lead}</p>{body}</section>',
@@ -98,7 +104,7 @@ def section(anchor: str, title: str, lead: str | Html, *parts: Html) -> Html:
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[Any]], kind: str = "") -> Html:
-    """A plain table in a box of its own, so that only the box scrolls."""
+    """Return a plain table in a box of its own, so that only the box scrolls."""
     heads = "".join(fill('<th scope="col">{h}</th>', h=h) for h in head)
     body = "".join(
         "<tr>" + "".join(fill("<td>{v}</td>", v=v) for v in row) + "</tr>" for row in rows

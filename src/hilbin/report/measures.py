@@ -1,11 +1,11 @@
-r"""Numbers on the page: accuracy, per class and on the part that is kept.
+r"""Measures of a classifier: accuracy, precision and recall, and accuracy with a reject option.
 
-The interval for an accuracy of ``r`` right among ``n`` is Wilson's, which stays between 0 and 1 and
-is not empty when all are right:
+The 95 % interval of an accuracy, ``r`` of ``n`` being correct, is Wilson's: it stays between 0 and
+1 and is not empty when all are correct:
 
 .. math:: \frac{p + z^2/2n \pm z \sqrt{p(1-p)/n + z^2/4n^2}}{1 + z^2/n}, \quad p = r/n.
 
-The margin of a decision is the highest score less the second.
+The margin of a prediction is the highest score minus the second highest.
 """
 
 from dataclasses import dataclass
@@ -17,11 +17,11 @@ from sklearn.metrics import precision_recall_curve
 from hilbin._arrays import Array
 from hilbin.report.evidence import Evidence
 
-Z = 1.959963984540054  # 95 % of a normal distribution lie within
+Z = 1.959963984540054  # 95 % of a normal distribution lie within so many standard deviations
 
 
 def wilson(right: Array | float, n: Array | float) -> tuple[Array, Array]:
-    """Ends of the 95 % interval for a probability, when ``right`` of ``n`` came out right."""
+    """Return the ends of the 95 % interval of a probability, ``right`` of ``n`` being correct."""
     right, n = np.asarray(right, np.float64), np.asarray(n, np.float64)
     p = right / n
     middle = p + Z**2 / (2 * n)
@@ -33,7 +33,7 @@ def wilson(right: Array | float, n: Array | float) -> tuple[Array, Array]:
 
 @dataclass(frozen=True, eq=False)
 class Measures:
-    """What follows from the truth and the scores."""
+    """What follows from the true classes and the scores."""
 
     evidence: Evidence
 
@@ -56,41 +56,41 @@ class Measures:
 
     @cached_property
     def margin(self) -> Array:
-        """Highest score less the second."""
+        """Highest score minus the second highest."""
         scores, rows = self.evidence.scores, np.arange(self.n)
         return scores[rows, self.predicted] - scores[rows, self.runner_up]
 
     @cached_property
     def right(self) -> Array:
-        """Whether the prediction is true."""
+        """Whether the prediction is correct."""
         return self.predicted == self.evidence.truth
 
     @cached_property
     def lead_over_truth(self) -> Array:
-        """Score of the predicted class less that of the true one: zero where it is right."""
+        """Score of the predicted class minus that of the true one: zero where it is correct."""
         scores, rows = self.evidence.scores, np.arange(self.n)
         return scores[rows, self.predicted] - scores[rows, self.evidence.truth]
 
     @property
     def accuracy(self) -> float:
-        """Share that is right."""
+        """Share of the predictions that is correct."""
         return float(self.right.mean())
 
     @cached_property
     def confusion(self) -> Array:
-        """Counts: a row per true class, a column per predicted one."""
+        """Counts with a row for each true class and a column for each predicted one."""
         c = len(self.evidence.classes)
         cells = self.evidence.truth * c + self.predicted
         return np.bincount(cells, minlength=c * c).reshape(c, c)
 
     @cached_property
     def recall(self) -> Array:
-        """Share of a class that is found; nan for a class without test examples."""
+        """Share of a class that is predicted as such; nan for a class without test examples."""
         return _ratio(self.confusion.diagonal(), self.confusion.sum(axis=1))
 
     @cached_property
     def precision(self) -> Array:
-        """Share of what is taken for a class that is of it; nan if nothing is."""
+        """Share of the predictions of a class that is correct; nan if it is never predicted."""
         return _ratio(self.confusion.diagonal(), self.confusion.sum(axis=0))
 
     @cached_property
@@ -102,8 +102,8 @@ class Measures:
         return np.where(confusion.sum(axis=1) > 0, f1, np.nan)
 
     @property
-    def mean_recall(self) -> float:
-        """Mean accuracy per class, over the classes with test examples."""
+    def balanced_accuracy(self) -> float:
+        """Mean recall of the classes with test examples."""
         return float(np.nanmean(self.recall))
 
     @cached_property
@@ -117,7 +117,7 @@ class Measures:
 
     @cached_property
     def curves(self) -> list[tuple[Array, Array] | None]:
-        """Recall and precision at every threshold on the score of a class, by rising recall."""
+        """Recall and precision at every threshold on the score of a class, sorted by recall."""
         return [self._curve(k) for k in range(len(self.evidence.classes))]
 
     def _curve(self, label: int) -> tuple[Array, Array] | None:
@@ -131,9 +131,9 @@ class Measures:
 
     @cached_property
     def kept(self) -> tuple[Array, Array]:
-        """How many have at least a margin, and how many of these are right: all cuts, rising.
+        """Number of predictions kept at every threshold on the margin, and how many are correct.
 
-        Equal margins cannot be parted, so there is no cut between them.
+        No threshold parts equal margins.
         """
         order = np.argsort(-self.margin, kind="stable")
         margins = self.margin[order]
@@ -141,7 +141,7 @@ class Measures:
         return last + 1, np.cumsum(self.right[order])[last]
 
     def accuracy_when_rejecting(self, share: float) -> tuple[float, float]:
-        """Share rejected (at least ``share`` if ties allow) and accuracy on the rest."""
+        """Return the share rejected (at least ``share`` if ties allow) and accuracy on the rest."""
         count, right = self.kept
         allowed = np.flatnonzero(count <= (1 - share) * self.n + 1e-9)
         at = int(allowed[-1]) if allowed.size else 0
@@ -149,7 +149,7 @@ class Measures:
 
 
 def turns(values: Array) -> Array:
-    """For each value, how many equal ones stand before it."""
+    """Return for each value how many equal ones come before it."""
     order = np.argsort(values, kind="stable")
     first = np.searchsorted(values[order], values[order])
     turn = np.empty(values.size, np.int64)

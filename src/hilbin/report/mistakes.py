@@ -1,4 +1,4 @@
-"""X"""
+"""Which examples are mistaken: the confusion matrix, a gallery, and mistakes with heat maps."""
 
 import json
 
@@ -6,31 +6,33 @@ import numpy as np
 
 from hilbin._arrays import Array
 from hilbin.report.context import LARGE, Context
-from hilbin.report.markup import Html, file_name, fill, image, join, section, short, signed
+from hilbin.report.markup import Html, file_name, fill, image, join, plural, section, short, signed
 from hilbin.report.measures import turns
 from hilbin.report.pictures import data_uri, heat_scale, overlay
 
 MOST_CLASSES = 200
 LEVELS = 9
 SIZES = ((12, "roomy"), (20, "normal"), (40, "small"))  # most classes, and how cells are drawn
-FEW = 4  # with fewer mistakes, the narrowest right decisions are shown as well
-OF_A_KIND = 2  # mistakes shown for one pair of classes, if there are pairs enough
+FEW = 4  # with fewer mistakes, the least certain correct predictions are shown as well
+OF_A_KIND = 2  # mistakes shown for one pair of classes, if there are enough pairs
 TOLERANCE = 1e-6  # relative to the score, for a sum that is called exact
 
 
 def confusion(context: Context) -> Html:
-    """The matrix, and beside or below it the gallery that it filters."""
+    """Show the matrix, and beside or below it the gallery that it filters."""
     shown = _shown_classes(context.measures.confusion)
     lead = (
-        "A row is a true class, a column what it was taken for; color is the share of the row, "
-        "blue where it is right, orange where it is not (square-root scale). "
-        f"Choose a cell to see its {context.things}."
+        "Rows are true classes, columns predicted ones; the color is the share of the row, blue "
+        "where the prediction is correct, orange where it is not (square-root scale). "
+        f"Choose a cell to see its {context.thing}s."
     )
     if shown.size < len(context.classes):
-        lead += f" The {shown.size} classes with most mistakes of {len(context.classes):,}."
+        lead += (
+            f" Shown are the {shown.size} of {len(context.classes):,} classes with most mistakes."
+        )
     return section(
         "confusion",
-        "What is taken for what",
+        "Confusion matrix",
         lead,
         fill(
             '<div class="beside">{matrix}{gallery}</div>',
@@ -61,7 +63,7 @@ def _matrix(context: Context, shown: Array) -> Html:
     return fill(
         '<div class="matrix-side"><div class="scroll matrix-box"><table id="matrix" role="grid" '
         'class="matrix {size}" aria-label="Confusion matrix" aria-describedby="told">'
-        '<thead><tr><td class="corner"><span>true ↓ taken for →</span></td>{heads}</tr></thead>'
+        '<thead><tr><td class="corner"><span>true ↓ predicted →</span></td>{heads}</tr></thead>'
         '<tbody>{rows}</tbody></table></div><p id="told" class="told" aria-live="polite">'
         "Point at a cell for its numbers. Arrow keys move, Enter chooses.</p></div>",
         size=size,
@@ -91,9 +93,9 @@ def _matrix_row(context: Context, counts: Array, truth: int, shown: Array) -> Ht
 
 
 def order_of_display(context: Context) -> Array:
-    """Every cell in turn gives an example, mistakes first, then every cell its second, ..."""
+    """Return the order in which every cell gives an example, mistakes first, then a second, ..."""
     m = context.measures
-    # the most confident mistakes and the narrowest right decisions say most
+    # the most confident mistakes and the correct predictions of least margin say most
     worth = np.where(m.right, -m.margin, m.lead_over_truth)
     cells = context.evidence.truth * len(context.classes) + m.predicted
     order = np.argsort(-worth, kind="stable")
@@ -105,12 +107,12 @@ def _gallery(context: Context) -> Html:
     order = order_of_display(context)
     n_shown = min(context.caps.gallery, m.n) if context.evidence.picture else 0
     chosen = order[:n_shown]
-    # what is shown: mistakes before right decisions, whatever turn they had
+    # shown are mistakes before correct predictions, whatever turn they had
     chosen = chosen[np.argsort(m.right[chosen], kind="stable")]
     figures = join(_figure(context, int(i)) for i in chosen)
     rest = order[n_shown:]
     rest = rest[np.argsort(m.right[rest], kind="stable")][: context.caps.listed]
-    note = f"{n_shown:,} of {m.n:,} images have a picture here; every cell has its share of them."
+    note = f"{n_shown:,} of {m.n:,} images are shown; every cell of the matrix has its share."
     if n_shown == m.n or not context.evidence.picture:
         note = ""
     return fill(
@@ -154,11 +156,11 @@ def _figure(context: Context, i: int) -> Html:
 
 
 def _data(context: Context, rest: Array) -> Html:
-    """Names of the examples without a picture, for the script; ``<`` would end its element."""
+    """List the examples without a picture, for the script; ``<`` would end its element."""
     m, truth = context.measures, context.evidence.truth
     data = {
         "classes": context.classes,
-        "things": context.things,
+        "thing": context.thing,
         "n": m.n,
         "wrong": m.n - int(m.right.sum()),
         "rest": [[int(truth[i]), int(m.predicted[i]), context.name(i)] for i in rest],
@@ -170,7 +172,7 @@ def _data(context: Context, rest: Array) -> Html:
 
 
 def mistakes(context: Context) -> Html:
-    """Cards, each with the photograph and the heat maps of two classes."""
+    """Show cards, each with the photograph and the heat maps of two classes."""
     m, cap = context.measures, context.caps.mistakes
     wrong = np.flatnonzero(~m.right)
     wrong = wrong[np.argsort(-m.lead_over_truth[wrong], kind="stable")]
@@ -185,7 +187,7 @@ def mistakes(context: Context) -> Html:
         gaps.append(gap)
     return section(
         "mistakes",
-        "Worst mistakes" if wrong.size else "Narrowest decisions",
+        "Most confident mistakes" if wrong.size else "Least certain predictions",
         _lead(context, wrong.size, min(varied.size, len(chosen))),
         _exactness(context, max(gaps)) if chosen and context.evidence.heat else Html(""),
         fill('<div class="cards {kind}">{cards}</div>', kind=_kind(context), cards=join(cards)),
@@ -193,7 +195,7 @@ def mistakes(context: Context) -> Html:
 
 
 def _varied(context: Context, order: Array) -> Array:
-    """The first few of each pair of classes, or all the mistakes would look alike."""
+    """Keep the first few of each pair of classes, or all the mistakes would look alike."""
     pairs = context.evidence.truth[order] * len(context.classes) + context.measures.predicted[order]
     most = max(OF_A_KIND, -(-context.caps.mistakes // max(1, np.unique(pairs).size)))
     return order[turns(pairs) < most]
@@ -207,22 +209,23 @@ def _kind(context: Context) -> str:
 
 def _lead(context: Context, wrong: int, shown: int) -> str:
     if not wrong:
-        lead = f"No mistakes among {context.count(context.measures.n)}; these were the closest."
+        total = context.count(context.measures.n)
+        lead = f"No mistakes among {total}; these have the smallest margins."
     else:
         lead = (
-            f"{shown:,} of {wrong:,}, the wrong class furthest ahead of the true one first; "
-            "a few for each pair of classes."
+            f"{shown:,} of {wrong:,} {plural(wrong, 'mistake')}, sorted by how far the predicted "
+            "class scores above the true one; a few for each pair of classes."
         )
     if context.evidence.heat and context.evidence.picture:
         lead += (
-            " Red parts of the image speak for the class, blue parts against it, gray parts "
-            "neither; both maps of a card have one scale."
+            " In a heat map, red parts of the image raise the score of the class, blue parts lower "
+            "it; both heat maps of a card have one scale."
         )
     return lead
 
 
 def _card(context: Context, i: int) -> tuple[Html, float]:
-    """A card, and by how much the sums of its heat maps miss the scores."""
+    """Return a card, and by how much the sums of its heat maps miss the scores."""
     evidence, m = context.evidence, context.measures
     predicted = int(m.predicted[i])
     right = bool(m.right[i])
@@ -235,10 +238,9 @@ def _card(context: Context, i: int) -> tuple[Html, float]:
         name = context.name(i)
         parts = [_framed(image(photograph, name), "image", "")]
         if first:
-            for source, k, kind in ((first, predicted, "taken for"), (second, other, "")):
-                kind = kind or ("runner-up" if right else "truth")
-                if right and k == predicted:
-                    kind = "truth"
+            for source, k, kind in ((first, predicted, "predicted"), (second, other, "true class")):
+                if right:
+                    kind = "predicted, correct" if k == predicted else "second"
                 shown = image(source, f"Heat map for {context.classes[k]}")
                 parts.append(_framed(shown, kind, context.classes[k], evidence.scores[i, k]))
         pictures = fill('<div class="trio">{parts}</div>', parts=join(parts))
@@ -254,16 +256,16 @@ def _card(context: Context, i: int) -> tuple[Html, float]:
 
 
 def _verdict(context: Context, predicted: int, other: int, right: bool) -> Html:
-    template = '{b} <span class="than">taken for</span> {a}'
+    template = '{b} <span class="than">predicted as</span> {a}'
     if right:
-        template = '{a} <span class="than">rightly, before</span> {b}'
+        template = '{a} <span class="than">correct, ahead of</span> {b}'
     return fill(template, a=context.classes[predicted], b=context.classes[other])
 
 
 def _scores(context: Context, i: int, predicted: int, other: int) -> Html:
     scores = context.evidence.scores[i]
     return fill(
-        '<p class="score">score {a} against {b}</p>',
+        '<p class="score">scores {a} and {b}</p>',
         a=signed(scores[predicted]),
         b=signed(scores[other]),
     )
@@ -291,36 +293,36 @@ def _encode(context: Context, i: int, predicted: int, other: int) -> tuple[str, 
 
 
 def _gap(context: Context, i: int, labels: tuple[int, int], maps: list[Array]) -> float:
-    bias = context.evidence.bias
-    if bias is None:
+    intercept = context.evidence.intercept
+    if intercept is None:
         return 0.0
     scores = context.evidence.scores[i]
     missed = [
-        abs(m.sum() + bias[k] - scores[k]) / max(1.0, abs(scores[k]))
+        abs(m.sum() + intercept[k] - scores[k]) / max(1.0, abs(scores[k]))
         for k, m in zip(labels, maps, strict=True)
     ]
     return float(max(missed))
 
 
 def _exactness(context: Context, gap: float) -> Html:
-    """What the maps sum to: claimed, and checked if the bias is known."""
+    """Say what the heat maps sum to: claimed, and checked if the intercept is known."""
     evidence = context.evidence
-    if evidence.exact and evidence.bias is None:
-        said = "Exact: the map of a class sums to its score less the bias."
+    if evidence.exact and evidence.intercept is None:
+        said = "Exact: the heat map of a class sums to its score minus the intercept."
     elif evidence.exact and gap <= TOLERANCE:
         said = (
-            "Exact: the map of a class sums to its score less the bias "
-            f"(checked on the maps below: off by at most {gap:.0e})."
+            "Exact: the heat map of a class sums to its score minus the intercept "
+            f"(checked on those below: off by at most {gap:.0e})."
         )
     elif evidence.exact:
-        said = f"Not exact: the sums of the maps below miss the scores by up to {gap:.1e}."
+        said = f"Not exact: the sums of the heat maps below miss the scores by up to {gap:.1e}."
     else:
-        said = "Not exact: the maps do not sum to the scores."
+        said = "Not exact: the heat maps do not sum to the scores."
     exact = said.startswith("Exact")
     return fill(
         '<div class="key"><p class="{kind}">{said} {note}</p><div class="scale" role="img" '
-        'aria-label="Colors from blue, against, over gray, neither, to red, for">'
-        "<span>against</span><i></i><span>for</span></div></div>",
+        'aria-label="Colors from blue, which lowers the score, over gray to red, which raises it">'
+        "<span>lowers the score</span><i></i><span>raises it</span></div></div>",
         kind="exact" if exact else "inexact",
         said=said,
         note=evidence.exact_note,

@@ -29,14 +29,14 @@
     return hash === "" || hash === "#all" ? { kind: "all" } : null;
   };
   const fits = (t, p) => wanted.kind === "all" || (wanted.kind === "mistakes" ? t !== p : t === wanted.t && p === wanted.p);
-  const many = (n) => n.toLocaleString("en") + " " + (n === 1 ? data.things.slice(0, -1) : data.things);
+  const many = (n) => n.toLocaleString("en") + " " + data.thing + (n === 1 ? "" : "s");
   const cellOf = (t, p) => {
     const column = heads.findIndex((head) => +head.dataset.k === p);
     const row = [...matrix.tBodies[0].rows].find((one) => +one.cells[0].dataset.k === t);
     return row && column >= 0 ? row.cells[column + 1] : null;
   };
   const placeOf = (cell) => ({ t: +cell.parentNode.cells[0].dataset.k, p: +heads[cell.cellIndex - 1].dataset.k });
-  const relation = (t, p) => t === p ? `${data.classes[t]}, found` : `${data.classes[t]} taken for ${data.classes[p]}`;
+  const relation = (t, p) => t === p ? `${data.classes[t]}, correct` : `${data.classes[t]} predicted as ${data.classes[p]}`;
 
   const total = () => {
     if (wanted.kind === "all") return data.n;
@@ -131,7 +131,7 @@
     }
   });
 
-  // class by class: a click on a head sorts, another one the other way
+  // the table of classes: a click on a head sorts, another one the other way
   const table = find("#classes-table");
   table.tHead.addEventListener("click", (event) => {
     const head = event.target.closest("button")?.parentNode;

@@ -1,6 +1,6 @@
 """The page: its sections in order, in one file that is small enough to send.
 
-Nothing is loaded from outside and nothing may be: the content security policy allows pictures
+Nothing is loaded from outside, and nothing can be: the content security policy allows pictures
 inside the page, its own style, and the one script whose hash it names.
 """
 
@@ -15,7 +15,7 @@ from hilbin.files import write_whole
 from hilbin.report.accuracy import classes, headline, reject
 from hilbin.report.context import Caps, Context
 from hilbin.report.evidence import Evidence
-from hilbin.report.learned import duplicates, features, labels, origin, unreadable, words
+from hilbin.report.learned import duplicates, features, labels, provenance, unreadable, words
 from hilbin.report.markup import Html, fill, join, short
 from hilbin.report.measures import Measures
 from hilbin.report.mistakes import confusion, mistakes
@@ -23,16 +23,16 @@ from hilbin.report.pictures import Pictures
 
 SECTIONS = (
     ("Accuracy", headline),
-    ("Confusion", confusion),
+    ("Confusion matrix", confusion),
     ("Classes", classes),
     ("Mistakes", mistakes),
     ("Words", words),
     ("Features", features),
     ("Labels", labels),
     ("Duplicates", duplicates),
-    ("Reject", reject),
+    ("Reject option", reject),
     ("Unreadable", unreadable),
-    ("Origin", origin),
+    ("Provenance", provenance),
 )
 LOWER = (1.0, 0.7, 0.5, 0.35, 0.2, 0.1, 0.05, 0.0)  # caps are multiplied by these in turn
 
@@ -40,21 +40,22 @@ LOWER = (1.0, 0.7, 0.5, 0.35, 0.2, 0.1, 0.05, 0.0)  # caps are multiplied by the
 def write_report(
     evidence: Evidence, path: str | os.PathLike[str], *, max_bytes: int = 5_000_000
 ) -> Path:
-    """Write the page about a classifier: one HTML file, whole or not at all.
+    """Write the report on a classifier: one HTML file, whole or not at all.
 
     Parameters
     ----------
     evidence : Evidence
-        What to show.
+        Test results, pictures and whatever else the page shows.
     path : path-like
-        Where the file shall be. Its folder must exist.
+        Path of the file. Its folder must exist.
     max_bytes : int, default=5_000_000
-        The page shows fewer pictures and names until it is no larger; it says how many of how many.
+        Largest size of the file. The page shows fewer pictures and names until it fits, and says
+        how many of how many.
 
     Returns
     -------
     path : Path
-        Where it is.
+        Path of the file.
 
     Examples
     --------

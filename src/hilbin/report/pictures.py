@@ -1,4 +1,10 @@
-"""Pictures inside the page: small JPEGs, as text."""
+r"""Pictures inside the page, and heat maps over them.
+
+The score of an additive model on a bag of words is a sum over the image: each of the
+:math:`h_j` patches of word ``j`` has the share :math:`g_j(h_j) / h_j`. What raises the score is
+drawn red, what lowers it blue, and zero leaves the photograph gray. Both ends of the scale are
+equally far from zero.
+"""
 
 import base64
 import io
@@ -20,7 +26,7 @@ LIFT = 70  # black of the photograph becomes this gray, so that colors show on i
 
 
 def pillow() -> ModuleType:
-    """Pillow's module of images, or an error that says how to get it."""
+    """Return Pillow's module of images, or raise an error that says how to get it."""
     try:
         from PIL import Image
     except ImportError as error:
@@ -29,7 +35,7 @@ def pillow() -> ModuleType:
 
 
 def as_rgb(picture: Any) -> Array:
-    """A checked picture as a uint8 array of shape (h, w, 3)."""
+    """Check a picture and return it as a uint8 array of shape (h, w, 3)."""
     picture = np.asarray(picture)
     color = picture.ndim == 3 and picture.shape[2] == 3
     if picture.dtype != np.uint8 or not (color or picture.ndim == 2) or picture.size == 0:
@@ -41,7 +47,7 @@ def as_rgb(picture: Any) -> Array:
 
 
 def shrink(picture: Any, side: int) -> Array:
-    """The picture, made smaller if its longer side is more than ``side`` pixels."""
+    """Return the picture, made smaller if its longer side is more than ``side`` pixels."""
     rgb = as_rgb(picture)
     factor = side / max(rgb.shape[:2])
     if factor >= 1:
@@ -54,7 +60,7 @@ def shrink(picture: Any, side: int) -> Array:
 
 
 def data_uri(rgb: Array) -> str:
-    """The picture as a JPEG in an address."""
+    """Return the picture as a JPEG in a ``data:`` URI."""
     buffer = io.BytesIO()
     image = pillow().fromarray(np.ascontiguousarray(rgb))
     image.save(buffer, "JPEG", quality=QUALITY, optimize=True)
@@ -62,7 +68,7 @@ def data_uri(rgb: Array) -> str:
 
 
 def mosaic(patches: Sequence[Any], side: int, across: int) -> Array:
-    """Patches as equal squares, ``across`` in a row, on white."""
+    """Return patches as equal squares, ``across`` in a row, on white."""
     image = pillow()
     rows = -(-len(patches) // across)
     pitch = side + GAP
@@ -75,24 +81,24 @@ def mosaic(patches: Sequence[Any], side: int, across: int) -> Array:
 
 
 def heat_scale(*maps: Array) -> float:
-    """End of a scale common to several maps: a high quantile of their absolute values."""
+    """Return a scale for several heat maps: a high quantile of their absolute values."""
     values = np.concatenate([np.abs(np.asarray(m, np.float64)).ravel() for m in maps])
     values = values[values > 0]
     return float(np.quantile(values, TAIL)) if values.size else 1.0
 
 
 def overlay(picture: Any, heat: Any, *, scale: float | None = None) -> Array:
-    """Lay a heat map over a picture: red for, blue against, gray where it is zero.
+    """Draw a heat map over a picture: red above zero, blue below, gray at zero.
 
     Parameters
     ----------
     picture : uint8 array of shape (h, w) or (h, w, 3)
         The photograph; it is drawn gray.
     heat : array-like of shape (h', w')
-        What each part of it adds to a score; brought to the size of the picture.
+        What each part of it adds to a score; resized to the picture.
     scale : float, optional
-        The value with the full color; by default the 99.5th percentile of the absolute values.
-        Two maps are comparable if they have the same.
+        Value that is drawn in full color; by default the 99.5th percentile of the absolute values.
+        Two heat maps with the same scale can be compared.
 
     Returns
     -------
@@ -138,13 +144,13 @@ def _resized(values: Array, shape: tuple[int, int]) -> Array:
 
 
 class Pictures:
-    """Encoded pictures, each made once, however often the page is laid out anew."""
+    """A cache of encoded pictures: each is made once, however often the page is laid out."""
 
     def __init__(self) -> None:
         self._made: dict[Hashable, Any] = {}
 
     def once(self, key: Hashable, make: Callable[[], Any]) -> Any:
-        """What ``make`` gives, or gave before for this key."""
+        """Return what ``make`` returns, or returned before for this key."""
         if key not in self._made:
             self._made[key] = make()
         return self._made[key]
