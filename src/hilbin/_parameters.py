@@ -107,11 +107,15 @@ def require_choice(name: str, value: Any, choices: Sequence[str]) -> None:
         raise ValueError(f"{name} must be one of {tuple(choices)}, got {value!r}")
 
 
-def require_positive(name: str, value: Any, *, or_zero: bool = False) -> None:
-    """``value`` is a finite number above zero."""
+def require_positive(
+    name: str, value: Any, *, or_zero: bool = False, most: float | None = None
+) -> None:
+    """``value`` is a finite number above zero, and at most ``most``."""
     number = isinstance(value, Real) and not isinstance(value, bool)
-    if not (number and (0 < value < float("inf") or (or_zero and value == 0))):
-        raise ValueError(f"{name} must be a number {'>= 0' if or_zero else '> 0'}, got {value!r}")
+    above = number and (0 < value < float("inf") or (or_zero and value == 0))
+    if not (above and (most is None or value <= most)):
+        least, upto = ">= 0" if or_zero else "> 0", "" if most is None else f" and <= {most}"
+        raise ValueError(f"{name} must be a number {least}{upto}, got {value!r}")
 
 
 def require_whole(name: str, value: Any, least: int, most: int | None = None) -> None:

@@ -13,7 +13,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from hilbin.estimators import IntersectionSVC, IntersectionSVR, ShapeFunction
-from hilbin.solvers import TableRows
+from hilbin.solvers.lookup import LookupRows
 
 TIGHT = {"tol": 1e-6, "max_iter": 50_000}
 N = 300  # more than are solved to rounding whatever tol is
@@ -38,9 +38,15 @@ def scores(model, rows):
     return model.decision_function(rows) if hasattr(model, "classes_") else model.predict(rows)
 
 
-@pytest.mark.parametrize("solver", ["tables", "gram"])
+@pytest.mark.parametrize("solver", ["lookup", "gram"])
 def test_exact_mode_is_the_exact_machine(solver):
-    given = {"loss": "hinge", "n_bins": None, "scope": "all", "bias": 0, "solver": solver}
+    given = {
+        "loss": "hinge",
+        "n_bins": None,
+        "scope": "all",
+        "fit_intercept": False,
+        "solver": solver,
+    }
     model = IntersectionSVC(1e-3, **given, **TIGHT).fit(X[:100], Y[:100])
     measured, signs = X * 100 / (model.binner_.high_ - model.binner_.low_), 2.0 * Y[:100] - 1
     K = oracles.intersection(measured, measured[:100])
@@ -52,9 +58,9 @@ def test_exact_mode_is_the_exact_machine(solver):
 
 @pytest.mark.parametrize("multi_class", ["ovr", "crammer_singer"])
 @pytest.mark.parametrize("kind", KINDS)
-def test_tables_equal_gram(kind, multi_class):
+def test_lookups_equal_gram(kind, multi_class):
     model = IntersectionSVC(1e-4, multi_class=multi_class, **KINDS[kind], **TIGHT)
-    a, b = (clone(model).set_params(solver=s).fit(X, NAMES) for s in ("tables", "gram"))
+    a, b = (clone(model).set_params(solver=s).fit(X, NAMES) for s in ("lookup", "gram"))
     np.testing.assert_allclose(a.objective_, b.objective_, rtol=1e-6)
     np.testing.assert_allclose(a.decision_function(X), b.decision_function(X), atol=1e-4)
 
@@ -116,7 +122,7 @@ def test_types_of_rows_and_threads(n_bins):
 
 
 def test_class_weights_are_sample_weights():
-    model, y = IntersectionSVC(1e-4, bias=5.0), COUNTS.argmax(axis=1) % 3
+    model, y = IntersectionSVC(1e-4, intercept_scaling=np.sqrt(5.0)), COUNTS.argmax(axis=1) % 3
     balanced = N / (3 * np.bincount(y))
     for given, factors in (({0: 3.0, 1: 0.5}, np.array([3.0, 0.5, 1.0])), ("balanced", balanced)):
         a = clone(model).set_params(class_weight=given).fit(COUNTS, y).decision_function(COUNTS)
@@ -215,13 +221,13 @@ def test_limits_leave_a_usable_model(estimator, limit):
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_interrupt_leaves_a_usable_model(monkeypatch, n_jobs):
-    start, problem = TableRows.start, count()
+    start, problem = LookupRows.start, count()
 
     def interrupted(*given):  # the second problem in its first sweep
         return Mock(side_effect=KeyboardInterrupt) if next(problem) == 1 else start(*given)
 
-    monkeypatch.setattr(TableRows, "start", interrupted)
-    model = IntersectionSVC(1e-2, solver="tables", n_jobs=n_jobs)
+    monkeypatch.setattr(LookupRows, "start", interrupted)
+    model = IntersectionSVC(1e-2, solver="lookup", n_jobs=n_jobs)
     with pytest.raises(KeyboardInterrupt):
         model.fit(X, NAMES)
     assert not model.converged_
@@ -270,7 +276,7 @@ def test_model_bytes():
     wanted = IntersectionSVC(n_bins=100)
     few, every = (clone(wanted).fit(r, np.arange(100) % 2) for r in (rows, rows.toarray()))
     for model in (few, every):
-        parts = (model._tables.table, model._tables.offsets, model._tables.levels)
+        parts = (model._lookup.lookup, model._lookup.offsets, model._lookup.levels)
         stored = sum(part.nbytes for part in parts if part is not None)
         assert stored < model.model_bytes_ < stored + 100 * 500 < len(pickle.dumps(model)) + 50_000
     assert 5 * few.model_bytes_ < every.model_bytes_
@@ -299,7 +305,14 @@ def test_one_class_is_refused():
 
 @pytest.mark.parametrize(
     ("name", "wrong"),
-    [("C", 0), ("C", "1"), ("tol", -1), ("bias", -1.0), ("bias", "none"), ("max_iter", 0)]
+    [
+        ("C", 0),
+        ("C", "1"),
+        ("tol", -1),
+        ("intercept_scaling", -1.0),
+        ("intercept_scaling", "none"),
+        ("max_iter", 0),
+    ]
     + [("max_iter", 2.5), ("max_time", 0), ("n_bins", 0), ("class_weight", "equal")]
     + [("class_weight", {7: 1.0}), ("class_weight", {0: -1.0})]
     + [(name, "?") for name in ("loss", "multi_class", "solver", "strategy", "scope", "negative")],
@@ -309,11 +322,11 @@ def test_bad_parameters(name, wrong):
         IntersectionSVC(**{name: wrong}).fit(X, Y)
 
 
-def test_large_tables_are_halved(monkeypatch):
+def test_large_lookups_are_halved(monkeypatch):
     whole = IntersectionSVC().fit(X, Y)
-    monkeypatch.setattr("hilbin.estimators._shapes.LARGE", 0)
+    monkeypatch.setattr("hilbin.estimators.intersection.shapes.LARGE", 0)
     halved = IntersectionSVC().fit(X, Y)
-    assert 2 * halved._tables.table.nbytes == whole._tables.table.nbytes
+    assert 2 * halved._lookup.lookup.nbytes == whole._lookup.lookup.nbytes
     scores = halved.decision_function(X)
     np.testing.assert_allclose(scores, whole.decision_function(X), atol=1e-5)
     np.testing.assert_allclose(

@@ -25,9 +25,9 @@ SCHEMES = ["ovr", "ovo", "dag", "ecoc", "crammer_singer"]
         ({"kernel": Chi2}, r"the class Chi2: make one, Chi2\(\)"),
         ({"C": 0}, "C must be a number > 0"),
         ({"C": np.nan}, "C must be a number > 0"),
-        ({"bias": "none"}, "bias, if not one of"),
-        ({"bias": -1.0}, "bias, if not one of"),
-        ({"multiclass": "all"}, "multiclass must be one of"),
+        ({"intercept_scaling": "none"}, "intercept_scaling, if not a number,"),
+        ({"intercept_scaling": -1.0}, "intercept_scaling must be a number > 0"),
+        ({"multi_class": "all"}, "multi_class must be one of"),
         ({"tol": 0}, "tol must be"),
         ({"max_iter": 0}, "max_iter, if not None, must be"),
         ({"max_time": -1}, "max_time, if not None, must be"),
@@ -52,7 +52,9 @@ def test_bad_rows():
         KernelSVC(Chi2()).fit(-X, FEW)
     with pytest.raises(ValueError, match="has 1 class"):
         KernelSVC().fit(X, np.zeros(300))
-    with pytest.raises(ValueError, match="has 1 class among the rows whose sample_weight"):
+    with pytest.raises(
+        ValueError, match="among the rows whose sample_weight is not 0 y has 1 class"
+    ):
         KernelSVC().fit(X, TWO, sample_weight=TWO)
     with pytest.raises(ValueError, match=r"(?i)sample.weight"):
         KernelSVC().fit(X, TWO, sample_weight=0 * TWO)
@@ -106,11 +108,11 @@ def test_large_matrices_are_looked_at_in_places(large, make):
         KernelSVC("precomputed").fit(make(wrong), y)
 
 
-@pytest.mark.parametrize("multiclass", SCHEMES)
-def test_all_rows_alike(multiclass):
+@pytest.mark.parametrize("multi_class", SCHEMES)
+def test_all_rows_alike(multi_class):
     rows, y = np.full((30, 2), 0.5), np.arange(30) % 3 * (np.arange(30) > 3)
     common = np.bincount(y).argmax()
-    model = KernelSVC(multiclass=multiclass, class_weight={common: 3.0}).fit(rows, y)
+    model = KernelSVC(multi_class=multi_class, class_weight={common: 3.0}).fit(rows, y)
     assert (model.predict(rows) == common).all()
 
 

@@ -206,8 +206,8 @@ def test_saved_and_loaded(model, tmp_path):
         ({"alpha": [1.0, 0.0]}, "each of several alpha must be a number > 0"),
         ({"alpha": []}, "alpha is empty"),
         ({"alpha": "best"}, "alpha, if not numbers, must be one of"),
-        ({"kernel": "rbf"}, "kernel must be"),
-        ({"kernel": Gaussian}, "kernel must be"),
+        ({"kernel": "rbf"}, "kernel must be a kernel of"),
+        ({"kernel": Gaussian}, "kernel is the class"),
         ({"tol": 0.0}, "tol must be"),
         ({"max_iter": 0}, "max_iter must be"),
         ({"kernel": GCS(0.4), "alpha": [0.1, 1.0]}, "needs the eigenvalues.*sparse"),
@@ -260,7 +260,7 @@ def test_an_indefinite_matrix_is_warned_of():
 
 
 def test_too_few_iterations():
-    with pytest.warns(ConvergenceWarning, match=r"max_iter=2 did not suffice.*gap"):
+    with pytest.warns(ConvergenceWarning, match=r"max_iter=2 products did not suffice.*gap"):
         model = KernelRidge(GCS(0.5), 1e-3, max_iter=2).fit(X, Y)
     assert not model.converged_
     assert np.isfinite(model.predict(NEW)).all()

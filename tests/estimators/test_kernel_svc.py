@@ -13,7 +13,8 @@ from sklearn.metrics import accuracy_score
 from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from sklearn.svm import SVC
 
-from hilbin.estimators import KernelSVC, _kernel_gram
+from hilbin.estimators import KernelSVC
+from hilbin.estimators.kernel import gram as kernel_gram
 from hilbin.kernels import (
     GCS,
     Chi2,
@@ -25,6 +26,14 @@ from hilbin.kernels import (
     Quantile,
 )
 from hilbin.persist import UnsupportedModelError, load, save
+
+INTERCEPT = {
+    "free": {},
+    "penalized": {"penalize_intercept": True},
+    0.5: {"penalize_intercept": True, "intercept_scaling": np.sqrt(0.5)},
+    0.3: {"penalize_intercept": True, "intercept_scaling": np.sqrt(0.3)},
+    0: {"fit_intercept": False},
+}
 
 DIGITS, LABELS = load_digits(return_X_y=True)
 X = DIGITS[:300] / DIGITS[:300].sum(axis=1, keepdims=True)  # more rows than are solved to rounding
@@ -67,9 +76,9 @@ def test_the_optimum_of_libsvm(kernel, C):
     np.testing.assert_allclose(model.decision_function(NEW), expected, atol=1e-4)
 
 
-@pytest.mark.parametrize("bias", ["free", "penalized", 0.5])
-def test_optimality_conditions(bias):
-    model = KernelSVC(KERNEL, 3.0, bias=bias, **TIGHT).fit(X, TWO)
+@pytest.mark.parametrize("intercept", ["free", "penalized", 0.5])
+def test_optimality_conditions(intercept):
+    model = KernelSVC(KERNEL, 3.0, **INTERCEPT[intercept], **TIGHT).fit(X, TWO)
     coef, signs = np.zeros(300), np.where(TWO, 1.0, -1.0)
     coef[model.support_] = model.dual_coef_[:, 0]
     alpha, margins = coef * signs, signs * model.decision_function(X)
@@ -79,16 +88,21 @@ def test_optimality_conditions(bias):
     assert (margins[alpha == 3.0] <= 1 + 1e-5).all()
     inside = (alpha > 0) & (alpha < 3.0)
     np.testing.assert_allclose(margins[inside], 1, atol=1e-5)
-    if bias == "free":
+    if intercept == "free":
         np.testing.assert_allclose(coef.sum(), 0, atol=1e-10)
     else:
-        constant = 1.0 if bias == "penalized" else bias
+        constant = 1.0 if intercept == "penalized" else intercept
         np.testing.assert_allclose(model.intercept_, constant * coef.sum())
 
 
-@pytest.mark.parametrize(("multiclass", "bias"), MACHINES)
-def test_a_weight_is_a_repetition(multiclass, bias):
-    common = {"multiclass": multiclass, "bias": bias, "class_weight": "balanced", **TIGHT}
+@pytest.mark.parametrize(("multi_class", "intercept"), MACHINES)
+def test_a_weight_is_a_repetition(multi_class, intercept):
+    common = {
+        "multi_class": multi_class,
+        **INTERCEPT[intercept],
+        "class_weight": "balanced",
+        **TIGHT,
+    }
     model = KernelSVC(Laplace(gamma="median"), 2.0, **common)
     weighted = clone(model).fit(X, FEW, sample_weight=WEIGHTS)
     repeated = clone(model).fit(np.repeat(X, WEIGHTS, axis=0), np.repeat(FEW, WEIGHTS))
@@ -97,9 +111,9 @@ def test_a_weight_is_a_repetition(multiclass, bias):
     assert (WEIGHTS[weighted.support_] > 0).all()
 
 
-@pytest.mark.parametrize("multiclass", SCHEMES)
-def test_ways_to_give_the_kernel(multiclass):
-    model = KernelSVC(KERNEL, multiclass=multiclass, **TIGHT).fit(X, FEW, WEIGHTS)
+@pytest.mark.parametrize("multi_class", SCHEMES)
+def test_ways_to_give_the_kernel(multi_class):
+    model = KernelSVC(KERNEL, multi_class=multi_class, **TIGHT).fit(X, FEW, WEIGHTS)
     expected = model.decision_function(NEW)
     K, cross = KERNEL.gram(X), KERNEL.gram(NEW, X)
     given = clone(model).set_params(kernel="precomputed")
@@ -114,9 +128,9 @@ def test_ways_to_give_the_kernel(multiclass):
         np.testing.assert_allclose(called.decision_function(NEW), expected, atol=1e-5)
 
 
-@pytest.mark.parametrize("multiclass", SCHEMES)
-def test_sparse_rows_equal_dense_rows(multiclass):
-    model = KernelSVC(KERNEL, multiclass=multiclass, **TIGHT)
+@pytest.mark.parametrize("multi_class", SCHEMES)
+def test_sparse_rows_equal_dense_rows(multi_class):
+    model = KernelSVC(KERNEL, multi_class=multi_class, **TIGHT)
     dense, sparse = clone(model).fit(X, FEW), model.fit(sp.csr_array(X), FEW)
     assert sp.issparse(sparse.support_vectors_)
     np.testing.assert_allclose(
@@ -124,16 +138,16 @@ def test_sparse_rows_equal_dense_rows(multiclass):
     )
 
 
-@pytest.mark.parametrize(("multiclass", "bias"), MACHINES)
-def test_compact_kernels_are_never_dense(multiclass, bias, monkeypatch):
+@pytest.mark.parametrize(("multi_class", "intercept"), MACHINES)
+def test_compact_kernels_are_never_dense(multi_class, intercept, monkeypatch):
     kernel = GCS(radius=Quantile(0.3)).resolve(X[:, :5])
     rows, new = X[:, :5], NEW[:, :5]
-    model = KernelSVC(kernel, multiclass=multiclass, bias=bias, tol=1e-5)
+    model = KernelSVC(kernel, multi_class=multi_class, **INTERCEPT[intercept], tol=1e-5)
     K, cross = kernel.gram(rows), kernel.gram(new, rows)
     assert K.nnz < 0.5 * 300**2
     dense = clone(model).set_params(kernel="precomputed").fit(K.toarray(), FEW)
     expected = dense.decision_function(cross.toarray())
-    monkeypatch.setattr(_kernel_gram, "GramRows", None)
+    monkeypatch.setattr("hilbin.solvers.gram.GramRows", None)
     computed = clone(model).fit(rows, FEW)
     np.testing.assert_allclose(computed.decision_function(new), expected, atol=1e-3)
     given = clone(model).set_params(kernel="precomputed").fit(K, FEW)
@@ -153,9 +167,11 @@ def test_memory_of_a_sparse_matrix():
     assert model.score(K, np.arange(n) // 7 % 2) > 0.9
 
 
-@pytest.mark.parametrize(("multiclass", "bias"), [m for m in MACHINES if m[0] != "crammer_singer"])
-def test_rows_on_demand_equal_the_whole_matrix(multiclass, bias):
-    model = KernelSVC(KERNEL, 5.0, multiclass=multiclass, bias=bias)
+@pytest.mark.parametrize(
+    ("multi_class", "intercept"), [m for m in MACHINES if m[0] != "crammer_singer"]
+)
+def test_rows_on_demand_equal_the_whole_matrix(multi_class, intercept):
+    model = KernelSVC(KERNEL, 5.0, multi_class=multi_class, **INTERCEPT[intercept])
     whole, by_rows = clone(model).fit(X, FEW), model.set_params(memory=0.3).fit(X, FEW)
     np.testing.assert_allclose(by_rows.objective_, whole.objective_, rtol=1e-3)
     assert_same(whole, by_rows, atol=0.02)
@@ -170,12 +186,12 @@ def test_room_for_two_rows():
 
 def test_what_needs_the_whole_matrix_says_so():
     with pytest.raises(ValueError, match=r"needs the whole Gram matrix, 0.3 MiB: memory=0.2"):
-        KernelSVC(memory=0.2, multiclass="crammer_singer").fit(X, FEW)
+        KernelSVC(memory=0.2, multi_class="crammer_singer").fit(X, FEW)
 
 
 def test_single_precision_is_rounded_in_blocks(monkeypatch):
-    monkeypatch.setattr(_kernel_gram, "BLOCK", 70)
-    gram = _kernel_gram.Gram.of_rows(KERNEL, X, np.float32, 10**9, None)
+    monkeypatch.setattr(kernel_gram, "CHUNK", 70)
+    gram = kernel_gram.Gram.of_rows(KERNEL, X, np.float32, 10**9, None)
     np.testing.assert_array_equal(gram.K, KERNEL.gram(X).astype(np.float32))
 
 
@@ -187,9 +203,9 @@ def test_rounding_spares_rows_far_from_the_origin():
     )
 
 
-@pytest.mark.parametrize(("multiclass", "bias"), MACHINES)
-def test_path(multiclass, bias):
-    model = KernelSVC(KERNEL, multiclass=multiclass, bias=bias, **TIGHT)
+@pytest.mark.parametrize(("multi_class", "intercept"), MACHINES)
+def test_path(multi_class, intercept):
+    model = KernelSVC(KERNEL, multi_class=multi_class, **INTERCEPT[intercept], **TIGHT)
     Cs = [10.0, 0.1, 1.0]
     models = model.path(X, FEW, Cs, WEIGHTS)
     assert vars(model) == vars(clone(model))
@@ -201,9 +217,9 @@ def test_path(multiclass, bias):
 
 
 @pytest.mark.parametrize("memory", [2048, 0.2])
-@pytest.mark.parametrize("multiclass", ["ovr", "ovo", "ecoc"])
-def test_cross_validation_by_hand(multiclass, memory):
-    model = KernelSVC(KERNEL, multiclass=multiclass, memory=memory)
+@pytest.mark.parametrize("multi_class", ["ovr", "ovo", "ecoc"])
+def test_cross_validation_by_hand(multi_class, memory):
+    model = KernelSVC(KERNEL, multi_class=multi_class, memory=memory)
     cv = StratifiedKFold(3, shuffle=True, random_state=0)
     weights = WEIGHTS.astype(float)
     found = model.cross_validate(X, FEW, cv, Cs=[1.0, 30.0], sample_weight=weights)
@@ -259,9 +275,9 @@ def test_an_interrupt_leaves_a_usable_model(n_jobs):
     assert model.score(X, FEW) > 0.5
 
 
-@pytest.mark.parametrize("multiclass", SCHEMES)
-def test_a_fit_goes_on_where_it_ended(multiclass, tmp_path):
-    model = KernelSVC(KERNEL, 100.0, multiclass=multiclass, warm_start=True, max_iter=3)
+@pytest.mark.parametrize("multi_class", SCHEMES)
+def test_a_fit_goes_on_where_it_ended(multi_class, tmp_path):
+    model = KernelSVC(KERNEL, 100.0, multi_class=multi_class, warm_start=True, max_iter=3)
     with pytest.warns(ConvergenceWarning):
         model.fit(X, FEW)
     save(model, tmp_path / "model.hilbin")
@@ -279,18 +295,18 @@ def test_a_fit_goes_on_where_it_ended(multiclass, tmp_path):
 
 
 def test_threads_change_nothing(capsys):
-    for multiclass in SCHEMES:
-        model = KernelSVC(KERNEL, multiclass=multiclass, verbose=2)
+    for multi_class in SCHEMES:
+        model = KernelSVC(KERNEL, multi_class=multi_class, verbose=2)
         assert_same(clone(model).fit(X, FEW), model.set_params(n_jobs=2).fit(X, FEW), atol=1e-12)
     said = capsys.readouterr().out
-    assert "[0 or 3] after " in said
+    assert "[0 or 3] step " in said
     assert "[machine 6] " in said
     assert "[all classes] " in said
 
 
 def test_models_are_values(tmp_path):
     models = [
-        KernelSVC(Exponential(Chi2(), gamma="median"), multiclass=m).fit(X, Y) for m in SCHEMES
+        KernelSVC(Exponential(Chi2(), gamma="median"), multi_class=m).fit(X, Y) for m in SCHEMES
     ]
     models.append(KernelSVC(GCS(radius=Quantile(0.2))).fit(sp.csr_array(X), FEW))
     for model in models:

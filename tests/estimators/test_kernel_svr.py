@@ -22,6 +22,14 @@ from hilbin.kernels import (
 )
 from hilbin.persist import load, save
 
+INTERCEPT = {
+    "free": {},
+    "penalized": {"penalize_intercept": True},
+    0.5: {"penalize_intercept": True, "intercept_scaling": np.sqrt(0.5)},
+    0.3: {"penalize_intercept": True, "intercept_scaling": np.sqrt(0.3)},
+    0: {"fit_intercept": False},
+}
+
 N = 300  # more rows than are solved to rounding
 RNG = np.random.default_rng(0)
 X = RNG.gamma(1.0, size=(N, 5))
@@ -55,9 +63,9 @@ def test_the_optimum_of_libsvm(kernel, C, epsilon):
     np.testing.assert_allclose(model.predict(new), theirs.predict(new), atol=1e-4)
 
 
-@pytest.mark.parametrize("bias", ["free", "penalized", 0.5])
-def test_optimality_conditions(bias):
-    model = KernelSVR(KERNEL, 2.0, 0.05, bias=bias, **TIGHT).fit(X, Y)
+@pytest.mark.parametrize("intercept", ["free", "penalized", 0.5])
+def test_optimality_conditions(intercept):
+    model = KernelSVR(KERNEL, 2.0, 0.05, **INTERCEPT[intercept], **TIGHT).fit(X, Y)
     coef = np.zeros(N)
     coef[model.support_] = model.dual_coef_[:, 0]
     errors = Y - model.predict(X)
@@ -68,22 +76,22 @@ def test_optimality_conditions(bias):
     assert inside.any()
     np.testing.assert_allclose(errors[inside], 0.05 * np.sign(coef[inside]), atol=1e-5)
     value = 0.5 * coef @ (KERNEL.gram(X) @ coef) + 2.0 * np.maximum(np.abs(errors) - 0.05, 0).sum()
-    constant = {"free": 0, "penalized": 1.0}.get(bias, bias)
+    constant = {"free": 0, "penalized": 1.0}.get(intercept, intercept)
     value += 0.5 * constant * coef.sum() ** 2
     np.testing.assert_allclose(model.objective_, value, rtol=1e-6)
 
 
-@pytest.mark.parametrize("bias", ["free", "penalized"])
-def test_a_weight_is_a_repetition(bias):
-    model = KernelSVR(Laplace(gamma="median"), bias=bias, **TIGHT)
+@pytest.mark.parametrize("intercept", ["free", "penalized"])
+def test_a_weight_is_a_repetition(intercept):
+    model = KernelSVR(Laplace(gamma="median"), **INTERCEPT[intercept], **TIGHT)
     weighted = clone(model).fit(X, Y, sample_weight=WEIGHTS)
     repeated = clone(model).fit(np.repeat(X, WEIGHTS, axis=0), np.repeat(Y, WEIGHTS))
     np.testing.assert_allclose(weighted.predict(NEW), repeated.predict(NEW), atol=1e-5)
 
 
-@pytest.mark.parametrize("bias", ["free", "penalized"])
-def test_ways_to_give_the_kernel(bias):
-    model = KernelSVR(KERNEL, bias=bias, **TIGHT).fit(X, Y)
+@pytest.mark.parametrize("intercept", ["free", "penalized"])
+def test_ways_to_give_the_kernel(intercept):
+    model = KernelSVR(KERNEL, **INTERCEPT[intercept], **TIGHT).fit(X, Y)
     expected = model.predict(NEW)
     for change in (np.asarray, sp.csr_array):
         given = clone(model).set_params(kernel="precomputed").fit(change(KERNEL.gram(X)), Y)
@@ -95,9 +103,9 @@ def test_ways_to_give_the_kernel(bias):
     np.testing.assert_allclose(called.predict(NEW), expected, atol=1e-5)
 
 
-@pytest.mark.parametrize("bias", ["free", "penalized"])
-def test_rows_on_demand_equal_the_whole_matrix(bias):
-    model = KernelSVR(KERNEL, bias=bias)
+@pytest.mark.parametrize("intercept", ["free", "penalized"])
+def test_rows_on_demand_equal_the_whole_matrix(intercept):
+    model = KernelSVR(KERNEL, **INTERCEPT[intercept])
     whole, by_rows = clone(model).fit(X, Y), clone(model).set_params(memory=0.3).fit(X, Y)
     np.testing.assert_allclose(by_rows.predict(NEW), whole.predict(NEW), atol=0.01)
 
@@ -109,9 +117,9 @@ def test_compact_kernels():
     np.testing.assert_allclose(sparse.predict(NEW), dense.predict(kernel(NEW, X)), atol=1e-5)
 
 
-@pytest.mark.parametrize("bias", ["free", "penalized"])
-def test_path(bias):
-    model = KernelSVR(KERNEL, bias=bias, **TIGHT)
+@pytest.mark.parametrize("intercept", ["free", "penalized"])
+def test_path(intercept):
+    model = KernelSVR(KERNEL, **INTERCEPT[intercept], **TIGHT)
     for C, found in zip([5.0, 0.2], model.path(X, Y, [5.0, 0.2], WEIGHTS), strict=True):
         alone = clone(model).set_params(C=C).fit(X, Y, WEIGHTS)
         np.testing.assert_allclose(found.objective_, alone.objective_, rtol=1e-6)
@@ -126,8 +134,8 @@ def test_targets_of_any_size():
 
 
 def test_nothing_beyond_epsilon():
-    for bias in ("free", "penalized"):
-        model = KernelSVR(KERNEL, epsilon=10.0, bias=bias).fit(X, Y)
+    for intercept in ("free", "penalized"):
+        model = KernelSVR(KERNEL, epsilon=10.0, **INTERCEPT[intercept]).fit(X, Y)
         assert model.support_.size == 0
         assert np.ptp(model.predict(NEW)) == 0
         assert abs(model.predict(NEW)[0] - Y.mean()) < 10

@@ -282,29 +282,29 @@ def attributes(header, name):
 
 
 @pytest.mark.parametrize("n_bins", [4, None])
-def test_forged_tables_are_refused(path, n_bins):
+def test_forged_lookups_are_refused(path, n_bins):
     """The core would read beyond them."""
     X = np.random.default_rng(0).uniform(size=(300, 3))
     fitted = IntersectionSVC(n_bins=n_bins, strategy="quantile").fit(X, X[:, 0] > 0.5)
-    original = vars(fitted._tables).copy(), vars(fitted.binner_).copy()
-    forgeries = [(0, "offsets", fitted._tables.offsets + 1000)]
-    forgeries += [(0, "offsets", fitted._tables.offsets[::-1].copy())]
-    forgeries += [(0, "offsets", fitted._tables.offsets[:-1])]
-    forgeries += [(0, "offsets", fitted._tables.offsets.astype(np.float64))]
-    forgeries += [(0, "table", fitted._tables.table[:-1])]
+    original = vars(fitted._lookup).copy(), vars(fitted.binner_).copy()
+    forgeries = [(0, "offsets", fitted._lookup.offsets + 1000)]
+    forgeries += [(0, "offsets", fitted._lookup.offsets[::-1].copy())]
+    forgeries += [(0, "offsets", fitted._lookup.offsets[:-1])]
+    forgeries += [(0, "offsets", fitted._lookup.offsets.astype(np.float64))]
+    forgeries += [(0, "lookup", fitted._lookup.lookup[:-1])]
     forgeries += [(0, "binner", None)]
-    forgeries += [(1, "low_", np.zeros(2)), (1, "_scale", "x")]
+    forgeries += [(1, "low_", np.zeros(2)), (1, "scale_", "x")]
     if n_bins is None:
         forgeries += [(0, "levels", np.zeros(1)), (0, "levels", None)]
     else:
         forgeries += [(1, "last_", np.array([4, 4, 70])), (1, "last_", np.array([4, 4, -1]))]
-        forgeries += [(1, "_offsets", fitted.binner_._offsets + 1), (1, "_edges", np.zeros(1))]
+        forgeries += [(1, "offsets_", fitted.binner_.offsets_ + 1), (1, "edges_", np.zeros(1))]
     for which, name, value in forgeries:
-        target = (fitted._tables, fitted.binner_)[which]
+        target = (fitted._lookup, fitted.binner_)[which]
         setattr(target, name, value)
         save(fitted, path)
         refused(path, "malformed")
-        fitted._tables.__dict__.update(original[0])
+        fitted._lookup.__dict__.update(original[0])
         fitted.binner_.__dict__.update(original[1])
     fitted.n_features_in_ = 4
     save(fitted, path)

@@ -289,7 +289,7 @@ def test_one_object_stays_one(tmp_path):
 
 def test_the_model_keeps_one_binner(histograms, labels, tmp_path):
     loaded = again(IntersectionSVC().fit(histograms, labels), tmp_path / "model.hilbin")
-    assert loaded.binner_ is loaded._tables.binner
+    assert loaded.binner_ is loaded._lookup.binner
 
 
 def test_caches_of_this_machine_are_left_out(histograms, tmp_path):

@@ -15,6 +15,10 @@ from hilbin.estimators.kernel.outliers import SVDD, KernelOneClass
 from hilbin.estimators.kernel.ridge import KernelRidge
 from hilbin.estimators.kernel.svc import KernelSVC
 from hilbin.estimators.kernel.svr import KernelSVR
+from hilbin.estimators.linear.landmarks import stream_landmarks
+from hilbin.estimators.linear.pca import StreamPCA
+from hilbin.estimators.linear.ridge import MapRidge, MapRidgeClassifier
+from hilbin.estimators.linear.svm import MapSVC, MapSVR
 
 __all__ = [
     "SVDD",
@@ -26,6 +30,12 @@ __all__ = [
     "KernelSVC",
     "KernelSVR",
     "LinearComparison",
+    "MapRidge",
+    "MapRidgeClassifier",
+    "MapSVC",
+    "MapSVR",
     "ShapeFunction",
+    "StreamPCA",
     "compare_with_linear",
+    "stream_landmarks",
 ]

@@ -145,6 +145,7 @@ class Fit:
 
     def __exit__(self, kind: Any, error: Any, traceback: Any) -> None:
         if kind is None:
+            self._finish()
             self._tell()
 
     def solve(
@@ -187,7 +188,7 @@ class Fit:
                 again = solver(k, tol=exact[0], max_iter=exact[1], start=result.dual, callback=None)
                 result = replace(again, converged=True, n_iter=result.n_iter)
             results[k] = result
-            self._say(k, result)
+            self.say(k, result)
 
         jobs = min(effective_n_jobs(n_jobs), len(self.names))
         parts = parallel.ranges(len(self.names), 1)
@@ -197,7 +198,6 @@ class Fit:
             except KeyboardInterrupt:
                 self._interrupt()
                 parallel.run(task, [part for part in parts if part[0] not in results], jobs)
-        self._finish()
         return [results[k] for k in range(len(self.names))]
 
     @contextmanager
@@ -241,7 +241,8 @@ class Fit:
         if getattr(model, "warm_start", False):
             model._duals = [r.dual for r in results]
 
-    def _say(self, k: int, result: Result) -> None:
+    def say(self, k: int, result: Result) -> None:
+        """Print how one problem ended, if the estimator is verbose."""
         if self.estimator.verbose:
             share = relative_gap(result.objective, result.gap)
             print(
@@ -309,13 +310,13 @@ def _is_ours(module: str) -> bool:
 
 # labels from scores, and paths
 class ScoreClassifier(ClassifierMixin):
-    """A classifier by the scores of its classes: a subclass has ``_scores(X)``."""
+    """A classifier by the scores of its classes.
+
+    Another base has ``_scores(X)`` of shape (n_samples, n_classes), or (n_samples, 1) for two.
+    """
 
     classes_: Array
-
-    def _scores(self, X: Any) -> Array:
-        """Return scores of shape (n_samples, n_classes), or (n_samples, 1) for two classes."""
-        raise NotImplementedError
+    _scores: Callable[[Any], Array]
 
     def decision_function(self, X: Any) -> Array:
         """Compute the scores of samples.
@@ -345,7 +346,8 @@ class ScoreClassifier(ClassifierMixin):
         -------
         labels : ndarray of shape (n_samples,)
         """
-        return labels_of(self.classes_, self.decision_function(X))
+        scores = self.decision_function(X)
+        return labels_of(self.classes_, scores)
 
 
 def labels_of(classes: Array, scores: Array) -> Array:
@@ -368,7 +370,7 @@ class CostPath:
         """Check and prepare the rows, and keep what does not depend on ``C``."""
         raise NotImplementedError
 
-    def _solve(self, training: Any, starts: list[Array] | None, data: Pair) -> list[Array]:
+    def _solve(self, training: Any, starts: Sequence[Any] | None, data: Pair) -> list[Array]:
         """Train and keep the model; return the dual variables of every problem."""
         raise NotImplementedError
 

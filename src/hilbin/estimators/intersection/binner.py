@@ -265,9 +265,7 @@ class HistogramBinner(BinnedRows, TransformerMixin, BaseEstimator):
         require_choice("strategy", self.strategy, STRATEGIES)
         require_choice("scope", self.scope, ("feature", "all"))
         require_choice("negative", self.negative, ("error", "shift"))
-        require_positive("quantile", self.quantile)
-        if self.quantile > 1:
-            raise ValueError(f"quantile must be at most 1, got {self.quantile!r}")
+        require_positive("quantile", self.quantile, most=1)
 
     def _check_state(self) -> None:
         """Raise ``ValueError`` if the arrays of a loaded binner do not fit together."""

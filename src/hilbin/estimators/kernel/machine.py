@@ -20,7 +20,6 @@ from hilbin.estimators._fit import (
     CallbackSupportMixin,
     CostPath,
     Fit,
-    checked_weights,
     last_duals,
     with_callbacks,
 )
@@ -209,13 +208,12 @@ class KernelMachine(CallbackSupportMixin, KernelEstimator):
             require_positive("max_time, if not None,", self.max_time)
 
     def _train_on(
-        self, X: Matrix, targets: Array, sample_weight: Any, *, few: bool = False
+        self, X: Matrix, targets: Array, weights: Array, *, few: bool = False
     ) -> Training:
         """Compute the Gram matrix of the rows of weight above 0, and keep ``kernel_``.
 
-        ``few`` says that maybe few rows of it are needed.
+        ``targets`` are theirs alone; ``few`` says that maybe few rows of the matrix are needed.
         """
-        weights = checked_weights(sample_weight, X)
         index = np.flatnonzero(weights)
         random = check_random_state(self.random_state)
         rows = X
@@ -235,7 +233,7 @@ class KernelMachine(CallbackSupportMixin, KernelEstimator):
             if isinstance(self.kernel_, CallableKernel) and not gram.is_lazy:
                 check_gram(gram.K, "the matrix that kernel returned")
         seed = int(random.randint(np.iinfo(np.int32).max))
-        return Training(X, gram, index, targets[index], weights[index], seed)
+        return Training(X, gram, index, targets, weights[index], seed)
 
     def _course(self, gram: Gram, limits: tuple[int, int]) -> dict[str, Any]:
         """Return how problems on a Gram matrix are solved: lazy rows share a cache."""

@@ -22,7 +22,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from hilbin._arrays import Array, check_rows
 from hilbin._parameters import estimator, require_positive
-from hilbin.estimators._fit import Fit, with_callbacks
+from hilbin.estimators._fit import Fit, checked_weights, with_callbacks
 from hilbin.estimators.kernel.machine import STEPS, KernelMachine, Training
 from hilbin.solvers import Problem, Result, smo
 
@@ -59,11 +59,7 @@ class OutlierMachine(OutlierMixin, KernelMachine):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        require_positive("nu", self.nu)
-        if self.nu > 1:
-            raise ValueError(
-                f"nu must be a number > 0 and <= 1, the largest share of outliers, got {self.nu!r}"
-            )
+        require_positive("nu", self.nu, most=1)
 
     @with_callbacks  # type: ignore[untyped-decorator]
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
@@ -83,8 +79,8 @@ class OutlierMachine(OutlierMixin, KernelMachine):
         self : estimator
         """
         rows, _ = self._checked(X)
-        zeros = np.zeros(rows.shape[0])
-        training = self._train_on(rows, zeros, sample_weight, few=self.nu <= FEW)
+        weights = checked_weights(sample_weight, rows)
+        training = self._train_on(rows, np.empty(0), weights, few=self.nu <= FEW)
         gram, weights = training.gram, training.weights
         linear = self._linear(gram.rows.norms)
         problem = Problem(linear, 0.0, weights / (self.nu * weights.sum()), total=1.0)

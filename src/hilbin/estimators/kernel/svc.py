@@ -25,6 +25,7 @@ from hilbin.estimators._fit import (
     Pair,
     ScoreClassifier,
     check_classes,
+    checked_weights,
     class_factors,
     labels_of,
 )
@@ -97,9 +98,11 @@ class KernelSVC(ScoreClassifier, LossMachine):
     def _prepare(self, X: Any, y: Any, sample_weight: Any, *, once: bool = False) -> Training:
         rows, y = self._checked(X, y)
         check_classification_targets(y)
-        few = once and self._is_free and np.unique(y).size == 2
-        training = self._train_on(rows, y, sample_weight, few=few and self.multi_class == "ovr")
-        return replace(training, targets=self._encode(training.targets))
+        weights = checked_weights(sample_weight, rows)
+        labels = self._encode(y[weights > 0])
+        book = self.code_book_
+        few = once and self._is_free and book is not None and book.shape[1] == 1
+        return self._train_on(rows, labels, weights, few=few)
 
     def _encode(self, y: Array) -> Array:
         """Return labels as numbers; keep ``classes_`` and ``code_book_``."""
@@ -168,7 +171,8 @@ class KernelSVC(ScoreClassifier, LossMachine):
         return [result.dual]
 
     def _scores(self, X: Any) -> Array:
-        scores = class_scores(self.multi_class, self.code_book_, self.machine_scores(X))
+        machines = self.machine_scores(X)
+        scores = class_scores(self.multi_class, self.code_book_, machines)
         return scores[:, None] if scores.ndim == 1 else scores
 
     def machine_scores(self, X: Any) -> Array:

@@ -13,7 +13,7 @@ from sklearn.base import RegressorMixin
 
 from hilbin._arrays import Array
 from hilbin._parameters import estimator, require_positive
-from hilbin.estimators._fit import Fit, Pair, standardized
+from hilbin.estimators._fit import Fit, Pair, checked_weights, standardized
 from hilbin.estimators.kernel.machine import STEPS, SWEEPS, LossMachine, Training
 from hilbin.solvers import EpsilonInsensitive, Result, icd, smo
 
@@ -66,7 +66,8 @@ class KernelSVR(RegressorMixin, LossMachine):
 
     def _prepare(self, X: Any, y: Any, sample_weight: Any, *, once: bool = False) -> Training:
         rows, y = self._checked(X, y, y_numeric=True)
-        return self._train_on(rows, y.astype(np.float64), sample_weight)
+        weights = checked_weights(sample_weight, rows)
+        return self._train_on(rows, y[weights > 0].astype(np.float64), weights)
 
     def _shapes(self, training: Training) -> list[tuple[int, ...]]:
         return [training.targets.shape]

@@ -39,8 +39,8 @@ from hilbin.estimators import (
     MapRidgeClassifier,
     StreamPCA,
 )
-from hilbin.estimators._shapes import ShapeTables
-from hilbin.estimators.binner import STRETCH
+from hilbin.estimators.intersection.shapes import ShapeLookup
+from hilbin.estimators.intersection.binner import STRETCH
 from hilbin.maps import AdditiveMap, FourierMap, NystroemMap, SparseMap
 from hilbin.persist.errors import UnsupportedModelError
 from hilbin.persist.onnx import maps
@@ -192,17 +192,17 @@ def _svd(graph: Graph, step: Any, x: str, where: str) -> str:
 def _binned(graph: Graph, binner: HistogramBinner, x: str, where: str) -> str:
     """Return the bins of rows, or their measured values, as float64."""
     if binner.n_bins is None:
-        above = graph.op("Max", graph.op("Sub", x, binner._origin), 0.0)
-        return graph.op("Mul", above, np.minimum(binner._scale, LARGEST))
+        above = graph.op("Max", graph.op("Sub", x, binner.origin_), 0.0)
+        return graph.op("Mul", above, np.minimum(binner.scale_, LARGEST))
     if binner.strategy == "quantile" and not binner.integers_:
-        edges = _padded(binner._edges, binner._offsets)
+        edges = _padded(binner.edges_, binner.offsets_)
         reached = graph.op("GreaterOrEqual", graph.unsqueeze(x, 2), edges)
         return graph.sum(graph.cast(reached, np.float64), 2)
-    scale = np.minimum(binner._scale * STRETCH, LARGEST)
-    code = graph.op("Max", graph.op("Mul", graph.op("Sub", x, binner.low_), scale), 0.0)
+    scale = np.minimum(binner.scale_ * STRETCH, LARGEST)
+    level = graph.op("Max", graph.op("Mul", graph.op("Sub", x, binner.low_), scale), 0.0)
     if binner.strategy == "sqrt" and not binner.integers_:
-        code = graph.op("Sqrt", code)
-    return graph.op("Floor", graph.op("Min", code, binner.last_.astype(np.float64)))
+        level = graph.op("Sqrt", level)
+    return graph.op("Floor", graph.op("Min", level, binner.last_.astype(np.float64)))
 
 
 def _additive_scores(graph: Graph, model: Any, x: str, where: str) -> str:
@@ -213,14 +213,14 @@ def _additive_scores(graph: Graph, model: Any, x: str, where: str) -> str:
     :math:`f(x) = \sum_i w_i \min(x, v_i)` with :math:`w_i` the slope before a level minus the
     slope after it.
     """
-    tables: ShapeTables = model._tables
-    coded = _binned(graph, tables.binner, x, where)
-    if tables.binner.n_bins is None:
-        sums = _interpolated(graph, tables, coded)
+    shapes: ShapeLookup = model._lookup
+    levels = _binned(graph, shapes.binner, x, where)
+    if shapes.binner.n_bins is None:
+        sums = _interpolated(graph, shapes, levels)
     else:
-        starts, table = _stepped(tables)
-        place = graph.op("Add", graph.cast(coded, np.int64), starts)
-        sums = graph.sum(graph.op("Gather", table, place), 1)
+        starts, lookup = _stepped(shapes)
+        place = graph.op("Add", graph.cast(levels, np.int64), starts)
+        sums = graph.sum(graph.op("Gather", lookup, place), 1)
     return graph.op("Add", sums, model.intercept_)
 
 
@@ -231,43 +231,43 @@ def _additive_values(graph: Graph, model: Any, x: str, where: str) -> str:
 def _padded(edges: Array, offsets: Array) -> Array:
     """Return edges as features x most edges, filled up with infinity."""
     counts = np.diff(offsets)
-    table = np.full((counts.size, max(1, int(counts.max(initial=0)))), np.inf)
-    table[np.arange(table.shape[1]) < counts[:, None]] = edges
-    return table
+    filled = np.full((counts.size, max(1, int(counts.max(initial=0)))), np.inf)
+    filled[np.arange(filled.shape[1]) < counts[:, None]] = edges
+    return filled
 
 
-def _stepped(tables: ShapeTables) -> tuple[Array, Array]:
+def _stepped(shapes: ShapeLookup) -> tuple[Array, Array]:
     """Return where the scores of each feature begin, and the scores of every bin."""
-    values = tables.table[:, : tables.n_outputs]
-    if tables.levels is None:
-        return tables.offsets[:-1], values
-    binner = tables.binner
+    values = shapes.lookup[:, : shapes.n_outputs]
+    if shapes.levels is None:
+        return shapes.offsets[:-1], values
+    binner = shapes.binner
     parts = []
     for feature, last in enumerate(binner.last_):
-        own = slice(*tables.offsets[feature : feature + 2])
+        own = slice(*shapes.offsets[feature : feature + 2])
         at = np.arange(int(last) + 1) * binner.step_
-        columns = [np.interp(at, tables.levels[own], column) for column in values[own].T]
+        columns = [np.interp(at, shapes.levels[own], column) for column in values[own].T]
         parts.append(np.column_stack(columns))
     starts = np.concatenate(([0], np.cumsum(binner.last_ + 1)[:-1]))
     return starts, np.concatenate(parts)
 
 
-def _interpolated(graph: Graph, tables: ShapeTables, measured: str) -> str:
+def _interpolated(graph: Graph, shapes: ShapeLookup, measured: str) -> str:
     """Return the sums of shape functions that are lines between levels."""
-    assert tables.levels is not None
-    first = np.zeros(tables.levels.size, bool)
-    first[tables.offsets[:-1]] = True  # level 0, where every function is 0
-    values = tables.table[:, : tables.n_outputs]
-    run, rise = np.diff(tables.levels, prepend=0.0), np.diff(values, axis=0, prepend=0.0)
+    assert shapes.levels is not None
+    first = np.zeros(shapes.levels.size, bool)
+    first[shapes.offsets[:-1]] = True  # level 0, where every function is 0
+    values = shapes.lookup[:, : shapes.n_outputs]
+    run, rise = np.diff(shapes.levels, prepend=0.0), np.diff(values, axis=0, prepend=0.0)
     slope = np.divide(rise, run[:, None], out=np.zeros_like(rise), where=~first[:, None])
     last = np.append(first[1:], True)
     after = np.where(last[:, None], 0, np.roll(slope, -1, axis=0))
-    feature = np.repeat(np.arange(tables.offsets.size - 1), np.diff(tables.offsets))
+    feature = np.repeat(np.arange(shapes.offsets.size - 1), np.diff(shapes.offsets))
     kept = ~first
     if not kept.any():
         kept = first  # nothing but zeros: one of them keeps the graph a graph
     columns = graph.op("Gather", measured, feature[kept], axis=1)
-    below = graph.op("Min", columns, tables.levels[kept])
+    below = graph.op("Min", columns, shapes.levels[kept])
     return graph.product(below, (slope - after)[kept])
 
 
