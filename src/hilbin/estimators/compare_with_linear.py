@@ -18,7 +18,7 @@ from sklearn.svm import LinearSVC
 from sklearn.utils import check_random_state, check_X_y
 from sklearn.utils.multiclass import check_classification_targets
 
-from hilbin.estimators.intersection_svc import IntersectionSVC
+from hilbin.estimators.intersection.svc import IntersectionSVC
 
 
 @dataclass(frozen=True)

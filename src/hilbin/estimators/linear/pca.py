@@ -5,6 +5,7 @@ the map goes (B. Schölkopf, A. Smola and K.-R. Müller, *Nonlinear Component An
 Eigenvalue Problem*, 1998); the Gram matrix is never made.
 """
 
+from dataclasses import KW_ONLY
 from typing import Any, Self
 
 import numpy as np
@@ -13,30 +14,28 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from hilbin._arrays import Array
-from hilbin.estimators._descriptors import features_of, strips
-from hilbin.estimators._passes import Describe
-from hilbin.estimators._streamed import Passes, StreamedModel, keeps_sums
-from hilbin.solvers import pca
+from hilbin._parameters import estimator
+from hilbin.estimators.linear.base import SumsModel, keeps_sums
+from hilbin.estimators.linear.passes import FeatureMoments, Passes
+from hilbin.estimators.linear.transformers import group_features, row_slices
+from hilbin.solvers.ridge import pca
 from hilbin.stats import Moments
 
 
-class StreamPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StreamedModel):
+@estimator
+class StreamPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SumsModel):
     """Principal component analysis from sums: exact, out of core, and of kernel features.
 
-    Equal to :class:`sklearn.decomposition.PCA` on the same rows, up to the signs of components,
-    whose largest entry is positive.
+    The components equal those of :class:`sklearn.decomposition.PCA` on the same rows, up to their
+    signs: the largest entry of a component is positive.
 
     Parameters
     ----------
     n_components : int or float, optional
-        Components to keep, or the share of the variance they must have; by default all that have
-        any variance.
-    feature_map : transformer, optional
-        Map of a kernel, for components of its features; as in :class:`MapRidge`.
+        Number of components to keep, or the share of the variance they must have; by default all
+        that have any variance.
     whiten : bool, default=False
         Whether components are scaled to variance 1.
-    n_fit_samples, keep_sums, n_jobs, checkpoint, memory, random_state
-        As in :class:`MapRidge`.
 
     Attributes
     ----------
@@ -45,56 +44,31 @@ class StreamPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StreamedModel
     explained_variance_, explained_variance_ratio_ : ndarray of shape (n_components,)
         Variance along them, and its share of all variance.
     singular_values_ : ndarray of shape (n_components,)
-        Of the centered rows.
+        Singular values of the centered rows.
     mean_ : ndarray of shape (n_features,)
-        Of the features.
+        Mean of the features.
     n_components_ : int
         Number of components.
     n_samples_seen_ : float
         Weight of the rows.
     residual_ : float
         How far the components are from eigenvectors, over the largest eigenvalue.
-    transformers_ : list of tuples (name, columns, map)
-        The fitted map.
-    n_features_in_ : int
-        Columns of ``X``.
-    feature_names_in_ : ndarray
-        Their names, if ``X`` has some.
 
     Examples
     --------
     >>> import numpy as np
     >>> from hilbin.estimators import StreamPCA
-    >>> blocks = [np.random.default_rng(i).normal(size=(50, 3)) * [1, 9, 3] for i in range(4)]
-    >>> model = StreamPCA(2).fit(blocks)
+    >>> chunks = [np.random.default_rng(i).normal(size=(50, 3)) * [1, 9, 3] for i in range(4)]
+    >>> model = StreamPCA(2).fit(chunks)
     >>> model.explained_variance_ratio_.round(1)
     array([0.9, 0.1])
-    >>> model.transform(blocks[0]).shape
+    >>> model.transform(chunks[0]).shape
     (50, 2)
     """
 
-    def __init__(
-        self,
-        n_components: Any = None,
-        *,
-        feature_map: Any = None,
-        whiten: bool = False,
-        n_fit_samples: int = 10_000,
-        keep_sums: bool = False,
-        n_jobs: int | None = None,
-        checkpoint: Any = None,
-        memory: float | None = None,
-        random_state: Any = 0,
-    ):
-        self.n_components = n_components
-        self.feature_map = feature_map
-        self.whiten = whiten
-        self.n_fit_samples = n_fit_samples
-        self.keep_sums = keep_sums
-        self.n_jobs = n_jobs
-        self.checkpoint = checkpoint
-        self.memory = memory
-        self.random_state = random_state
+    n_components: Any = None
+    _: KW_ONLY
+    whiten: bool = False
 
     def fit(
         self,
@@ -113,20 +87,21 @@ class StreamPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StreamedModel
             Rows.
         y : ignored
         sample_weight : array-like of shape (n_samples,), optional
-            A weight of 2 is the row twice.
-        client, callback
-            As in :meth:`MapRidge.fit`.
+            A weight of 2 counts as the row twice.
+        client : distributed.Client, optional
+            The Dask cluster to compute on.
+        callback : callable, optional
+            Function that is called with the name of the pass, the rows done, and all rows or None.
 
         Returns
         -------
         self : StreamPCA
         """
-        self._check_streaming()
+        self._check_parameters()
         chunks = self._open(X, None, sample_weight, reset=True)
-        passes = Passes(self.checkpoint, self.n_jobs, client, callback)
-        self._survey(chunks, passes)
-        self._decompose(passes.fold("sums", chunks, Describe(self.transformers_, self._budget))[0])
-        passes.finish()
+        with self._passes(chunks, client, callback) as passes:
+            self._fit_maps(passes)
+            self._decompose(self._moments(passes))
         return self
 
     @available_if(keeps_sums)  # type: ignore[untyped-decorator]
@@ -142,34 +117,32 @@ class StreamPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StreamedModel
         -------
         self : StreamPCA
         """
-        self._check_streaming()
+        self._check_parameters()
         first = self._is_first()
-        chunks = self._open(X, None, sample_weight, reset=first)
-        passes = Passes(self.checkpoint, self.n_jobs)
-        if first:
-            self._survey(chunks, passes)
-        sums = passes.fold("sums", chunks, Describe(self.transformers_, self._budget))[0]
-        if hasattr(self, "_sums"):
-            sums += Moments.from_state(self._sums)
-        self._decompose(sums)
-        passes.finish()
+        with self._passes(self._open(X, None, sample_weight, reset=first)) as passes:
+            if first:
+                self._fit_maps(passes)
+            self._decompose(self._with_earlier(self._moments(passes)))
         return self
+
+    def _moments(self, passes: Passes) -> Moments:
+        moments: Moments = passes.fold("sums", FeatureMoments(self.transformers_, self._budget))[0]
+        return moments
 
     def _decompose(self, moments: Moments) -> None:
         if moments.n == 0:
-            raise ValueError("no row has a weight above 0")
-        self._sums = moments.state() if self.keep_sums else None
+            raise ValueError("sample_weight is zero for every row")
+        self._keep_sums(moments)
         found = pca(moments, self.n_components)
         self.components_, self.mean_ = found.components, found.mean
         self.explained_variance_ = found.eigenvalues / max(found.n - 1, np.finfo(float).tiny)
-        shares = found.eigenvalues / (found.total or 1.0)
-        self.explained_variance_ratio_ = shares
+        self.explained_variance_ratio_ = found.eigenvalues / (found.total or 1.0)
         self.singular_values_ = np.sqrt(found.eigenvalues)
         self.n_components_ = len(found.components)
         self.n_samples_seen_, self.residual_ = found.n, found.residual
 
     def transform(self, X: Any) -> Array:
-        """Coordinates of rows in the components.
+        """Compute the coordinates of rows in the components.
 
         Parameters
         ----------
@@ -183,17 +156,17 @@ class StreamPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StreamedModel
         check_is_fitted(self, "components_")
         directions = self.components_ / self._scale()[:, None]
         parts = []
-        for chunk in self._open(X, reset=False):
+        for chunk in self._chunks(X):
             dtype = chunk.X.dtype if chunk.X.dtype.kind == "f" else np.float64
             out = np.empty((chunk.X.shape[0], self.n_components_), dtype)
-            for rows in strips(self.transformers_, chunk.X, self._budget):
-                Z = features_of(self.transformers_, chunk.X[rows])[0]
+            for rows in row_slices(self.transformers_, chunk.X, self._budget):
+                Z = group_features(self.transformers_, chunk.X[rows])[0]
                 out[rows] = Z @ directions.T - self.mean_ @ directions.T
             parts.append(out)
         return np.concatenate(parts) if parts else np.empty((0, self.n_components_))
 
     def inverse_transform(self, X: Any) -> Array:
-        """Rows of coordinates; only without a map.
+        """Turn coordinates back into rows; this takes a model without a map.
 
         Parameters
         ----------
@@ -206,11 +179,11 @@ class StreamPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StreamedModel
         """
         check_is_fitted(self, "components_")
         if self.feature_map is not None:
-            raise ValueError("features of a map cannot be turned back into rows: map must be None")
+            raise ValueError("features of a map cannot be turned back: feature_map must be None")
         return (np.asarray(X) * self._scale()) @ self.components_ + self.mean_
 
     def _scale(self) -> Array:
-        """What coordinates are divided by; 1 where there is no variance to speak of."""
+        """Return what coordinates are divided by, 1 where there is next to no variance."""
         variance = self.explained_variance_
         if not self.whiten:
             return np.ones_like(variance)
