@@ -1,4 +1,4 @@
-"""Why one row has the score it has: the sum of an additive model, bar by bar or pixel by pixel."""
+"""Explain the score of one row by an additive model: its sum, bar by bar or pixel by pixel."""
 
 from typing import Any
 
@@ -7,10 +7,10 @@ import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted
 
 from hilbin._arrays import Array
-from hilbin.plot.matrix import _pyplot
+from hilbin.plot.matrix import pyplot_or_error
 from hilbin.plot.shapes import DOWN, GREY, UP, short
 
-ROOM = 0.17  # of the axis on both sides, for the numbers
+PAD = 0.17  # share of the axis on both sides, for the numbers
 
 
 def explanation(
@@ -31,22 +31,22 @@ def explanation(
     Parameters
     ----------
     model : IntersectionSVC or IntersectionSVR
-        Fitted; any model with ``explain`` and ``intercept_`` will do.
+        Fitted model; any one with ``explain`` and ``intercept_`` will do.
     x : array-like or sparse of shape (n_features,) or (1, n_features)
-        The row.
+        Row whose score is explained.
     class_ : label, optional
-        The class whose score is explained. By default the second of two, as in
+        Class whose score is explained. By default ``classes_[1]`` of two classes, as in
         ``decision_function``, or the predicted one of more.
     versus : label, optional
-        The class whose score is subtracted, if there are more than two. If neither ``class_`` nor
+        Class whose score is subtracted, if there are more than two. If neither ``class_`` nor
         ``versus`` is given, the one with the second highest score: why this class and not that?
     top : int, default=15
-        How many features have a bar of their own; the others share one.
+        Number of features with a bar of their own; the others share one.
     shape : (int, int), optional
         Height and width, if the row is an image: the contributions are drawn as an image too, under
         the outline of the row.
     ax : matplotlib Axes, optional
-        Where to draw; a new figure by default.
+        Axes to draw on; a new figure by default.
 
     Returns
     -------
@@ -65,7 +65,7 @@ def explanation(
     >>> ax.get_title().split(":")[0], ax.get_yticklabels()[-1].get_text()
     ('score of 2 over 1', 'petal width (cm) = 1.8')
     """
-    pyplot = _pyplot()
+    pyplot = pyplot_or_error()
     row = _one_row(x)
     values = row.toarray() if sp.issparse(row) else np.asarray(row)
     values = values.ravel().astype(np.float64)
@@ -99,7 +99,7 @@ def _one_row(x: Any) -> Any:
 
 
 def _parts(model: Any, row: Any, class_: Any, versus: Any) -> tuple[Array, float, str]:
-    """Contributions of the features, that of the intercept, and what they sum up to in words."""
+    """Return the contributions of features and intercept, and what they sum up to in words."""
     check_is_fitted(model)
     if not hasattr(model, "explain"):
         raise TypeError(
@@ -149,7 +149,7 @@ def _of_many(known: list[Any], scores: Array, class_: Any, versus: Any) -> tuple
 
 
 def _bars(each: Array, values: Array, names: Any, top: int) -> tuple[list[str], list[float]]:
-    """Labels and contributions of the bars, from the one of many features to the largest."""
+    """Return labels and contributions of the bars, from the shared one to the largest."""
     if isinstance(top, bool) or not isinstance(top, (int, np.integer)) or top < 1:
         raise ValueError(f"top must be a whole number >= 1, got {top!r}")
     shown = np.argsort(-np.abs(each), kind="stable")[:top]
@@ -190,8 +190,8 @@ def _draw_bars(ax: Any, names: list[str], widths: Array) -> None:
     if not abs(widths[0]) > 2 * (high - low) > 0:  # else a bar from 0 would dwarf the others
         low, high = min(low, 0.0), max(high, 0.0)
         ax.axvline(0, color="0.85", linewidth=0.8, zorder=0)
-    room = ROOM * (high - low) or 1.0
-    ax.set_xlim(low - room, high + room)
+    pad = PAD * (high - low) or 1.0
+    ax.set_xlim(low - pad, high + pad)
     ax.set_yticks(places, names, fontsize=8)
     ax.tick_params(axis="y", length=0)
     ax.tick_params(axis="x", labelsize=8)

@@ -1,7 +1,7 @@
-"""What an additive model has learnt, feature by feature.
+"""Shape functions: what an additive model has learned, feature by feature.
 
-The score of an additive model is a constant and a sum of functions of one feature each. So the
-whole model can be drawn, by :func:`shapes`, and every score is a sum that
+The score of an additive model is an intercept and a sum of functions of one feature each. So the
+whole model can be drawn, by :func:`shapes`, and every score is a sum, which
 :func:`hilbin.plot.explanation` draws.
 """
 
@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted
 
 from hilbin._arrays import Array
-from hilbin.plot.matrix import _pyplot
+from hilbin.plot.matrix import pyplot_or_error
 
 MOST_FEATURES, MOST_CLASSES, MOST_COLUMNS = 12, 4, 4
 MARGIN = 0.05  # of the axis, around what is drawn
@@ -51,18 +51,18 @@ def shapes(
     Parameters
     ----------
     model : IntersectionSVC or IntersectionSVR
-        Fitted; any model with ``shape_functions_`` will do.
+        Fitted model; any one with ``shape_functions_`` will do.
     features : sequence of int or str, optional
-        Which features, by number or name. By default the 12 with the largest range in the classes
+        Features to draw, by number or name. By default the 12 with the largest range in the classes
         drawn, largest first.
     classes : sequence of labels, optional
-        Which classes, if there are more than two; by default the 4 to which the features matter
+        Classes to draw, if there are more than two; by default the 4 for which the features matter
         most.
     X : array-like or sparse of shape (n_samples, n_features), optional
         Rows whose values are drawn as a histogram below each function. Values beyond the ends of
         the function are counted at the ends.
     axes : array of matplotlib Axes, optional
-        Where to draw, at least one for each feature; a new figure by default.
+        Axes to draw on, at least one for each feature; a new figure by default.
 
     Returns
     -------
@@ -82,7 +82,7 @@ def shapes(
     >>> axes[0].get_title(), axes[0].get_ylim() == axes[1].get_ylim()
     ('petal length (cm)', True)
     """
-    pyplot = _pyplot()
+    pyplot = pyplot_or_error()
     functions = _functions(model)
     chosen = _numbers(functions, features)
     labels, columns = _chosen_classes(model, [functions[j] for j in chosen], classes)
@@ -99,12 +99,12 @@ def shapes(
             _draw_histogram(ax, values[k])
     drawn = [line for j in chosen for line in lines[j]]
     _same_height(panels, drawn, 0 if values is None else HISTOGRAM_HEIGHT)
-    _say_what_is_what(panels, model, _legend(drawn, colors), own=axes is None)
+    _add_labels(panels, model, _legend(drawn, colors), own=axes is None)
     return panels
 
 
 def short(name: str) -> str:
-    """The name, or its beginning if it is long."""
+    """Return the name, or its beginning if it is long."""
     return name if len(name) <= LONGEST_NAME else name[: LONGEST_NAME - 1] + "…"
 
 
@@ -120,7 +120,7 @@ def _functions(model: Any) -> Sequence[Any]:
 
 
 def _numbers(functions: Sequence[Any], features: Any) -> list[int]:
-    """Numbers of the given features, or of all."""
+    """Return the numbers of the given features, or of all."""
     if features is None:
         return list(range(len(functions)))
     names = {f.name: j for j, f in enumerate(functions)}
@@ -139,7 +139,7 @@ def _numbers(functions: Sequence[Any], features: Any) -> list[int]:
 
 
 def _chosen_classes(model: Any, functions: list[Any], classes: Any) -> tuple[list[Any], list[int]]:
-    """Labels of the classes to draw, and their columns; none if there is a single score."""
+    """Return the labels of the classes to draw and their columns; none if there is one score."""
     if functions[0].contributions.ndim == 1:
         if classes is not None:
             raise ValueError("classes are for three or more; this model has a single score")
@@ -159,14 +159,14 @@ def _chosen_classes(model: Any, functions: list[Any], classes: Any) -> tuple[lis
 
 
 def _per_class(function: Any, columns: list[int]) -> list[Any]:
-    """The function of every class, each with a range and a trend of its own."""
+    """Return the function of every class, each with a range and a trend of its own."""
     if not columns:
         return [function]
     return [replace(function, contributions=function.contributions[:, c]) for c in columns]
 
 
 def _columns(X: Any, n_features: int, chosen: list[int]) -> list[Array]:
-    """Of every chosen feature, the values in ``X``."""
+    """Return the values of every chosen feature in ``X``."""
     X = X.tocsc() if sp.issparse(X) else np.asarray(X)
     if X.ndim != 2 or X.shape[1] != n_features:
         raise ValueError(f"X must have rows of {n_features} features, got the shape {X.shape}")
@@ -197,7 +197,7 @@ def _given_axes(axes: Any, count: int) -> Array:
 
 
 def _draw(ax: Any, lines: list[Any], colors: list[str]) -> None:
-    """The functions of one feature; ``colors`` are those of the classes, if there are several."""
+    """Draw the functions of one feature, in the ``colors`` of the classes if there are several."""
     points = lines[0].values
     pad = MARGIN * (float(np.ptp(points)) or 1.0)
     x = np.concatenate(([points[0] - pad], points, [points[-1] + pad]))
@@ -224,7 +224,7 @@ def _draw(ax: Any, lines: list[Any], colors: list[str]) -> None:
 
 
 def _kind(line: Any) -> str:
-    """The trend of a function, and which way a mixed one mostly goes."""
+    """Return the trend of a function, and which way a mixed one mostly goes."""
     if line.trend != "mixed":
         return "no effect" if line.trend == "flat" else str(line.trend)
     steps = np.diff(line.contributions)
@@ -233,7 +233,7 @@ def _kind(line: Any) -> str:
 
 
 def _draw_histogram(ax: Any, values: Array) -> None:
-    """Counts of the values as gray stairs at the bottom of the panel."""
+    """Draw a histogram of the values, gray, at the bottom of the panel."""
     low, high = ax.get_xlim()
     counts, edges = np.histogram(np.clip(values, low, high), HISTOGRAM_BINS, (low, high))
     heights = HISTOGRAM_HEIGHT * counts / max(1, counts.max())
@@ -241,7 +241,7 @@ def _draw_histogram(ax: Any, values: Array) -> None:
 
 
 def _same_height(panels: Array, lines: list[Any], below: float) -> None:
-    """One vertical range for all panels, with a share ``below`` for histograms."""
+    """Give all panels one vertical range, with a share ``below`` for histograms."""
     low = min(float(line.contributions.min()) for line in lines)
     high = max(float(line.contributions.max()) for line in lines)
     margin = MARGIN * (high - low) or 1.0
@@ -250,7 +250,7 @@ def _same_height(panels: Array, lines: list[Any], below: float) -> None:
 
 
 def _legend(lines: list[Any], colors: dict[Any, str]) -> dict[str, tuple[str, float]]:
-    """Color and width of every entry."""
+    """Return the color and the width of every entry of the legend."""
     drawn = {_kind(line) for line in lines}
     if not colors:
         return {kind: (color, NORMAL) for kind, color in KINDS.items() if kind in drawn}
@@ -262,10 +262,10 @@ def _legend(lines: list[Any], colors: dict[Any, str]) -> dict[str, tuple[str, fl
     return entries
 
 
-def _say_what_is_what(
+def _add_labels(
     panels: Array, model: Any, entries: dict[str, tuple[str, float]], *, own: bool
 ) -> None:
-    """The label of the vertical axis, and the legend."""
+    """Add the label of the vertical axis and the legend."""
     from matplotlib.lines import Line2D
 
     known = getattr(model, "classes_", None)
