@@ -168,7 +168,7 @@ def against_liblinear(name: str, split: Split) -> Table:
     def objective(w: Any) -> float:
         return float(0.5 * w @ w + np.maximum(0, 1 - sign * (Z @ w)).sum())
 
-    own = MapSVC(intercept_scaling=0)
+    own = MapSVC(fit_intercept=False)
     contenders: dict[str, Callable[[], Any]] = {
         "MapSVC": lambda: own.fit(Z, y).coef_[0],
         "LinearSVC": lambda: LinearSVC(loss="hinge", fit_intercept=False, tol=0.01,

@@ -4,8 +4,13 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from hilbin.estimators import MapRidge, MapRidgeClassifier, MapSVC, StreamPCA
-from hilbin.estimators.stream_landmarks import stream_landmarks
+from hilbin.estimators.linear import (
+    MapRidge,
+    MapRidgeClassifier,
+    MapSVC,
+    StreamPCA,
+    stream_landmarks,
+)
 from hilbin.kernels import Chi2, Exponential, Hellinger
 from hilbin.maps import AdditiveMap, FourierMap, ProductQuantizer, SparseMap
 from hilbin.stream import as_chunks
@@ -15,11 +20,11 @@ distributed = pytest.importorskip("distributed")
 
 N, D = 300, 6
 FOURIER = FourierMap(Exponential(Chi2(), gamma="median"), 40)
-BLOCKS = [("left", slice(0, 3), AdditiveMap(Hellinger())), ("right", slice(3, 6), FOURIER)]
+GROUPS = [("left", slice(0, 3), AdditiveMap(Hellinger())), ("right", slice(3, 6), FOURIER)]
 MODELS = {
     "ridge": MapRidge(alpha="auto", alpha_selection="loo"),
     "classifier": MapRidgeClassifier(FOURIER, n_components=15, calibrate_rank=20),
-    "descriptors": MapRidgeClassifier(blocks=BLOCKS, n_components={"right": 9}),
+    "groups": MapRidgeClassifier(column_groups=GROUPS, n_components={"right": 9}),
     "components": StreamPCA(5, feature_map=FOURIER),
 }
 

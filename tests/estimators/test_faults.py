@@ -13,15 +13,15 @@ import pytest
 from sklearn.base import clone
 
 from hilbin import files
-from hilbin.estimators import MapRidge, MapRidgeClassifier, StreamPCA, _streamed
+from hilbin.estimators.linear import MapRidge, MapRidgeClassifier, StreamPCA, passes
 from hilbin.kernels import Gaussian, Hellinger
 from hilbin.maps import AdditiveMap, FourierMap
 from hilbin.stream import CheckpointError, ChunkError, as_chunks, fold
 
 SHARDS, PER_SHARD, WIDTH = 8, 42, 6
 N = SHARDS * PER_SHARD
-ROWS = 7  # of a block, so that there are many
-BLOCKS = N // ROWS
+ROWS = 7  # of a chunk, so that there are many
+CHUNKS = N // ROWS
 KILLS = 10
 
 MODELS = {
@@ -32,7 +32,7 @@ MODELS = {
         n_components=12,
     ),
     "classification": MapRidgeClassifier(
-        blocks=[
+        column_groups=[
             ("left", slice(0, 3), AdditiveMap(Hellinger())),
             ("right", slice(3, 6), FourierMap(Gaussian(0.5), 16)),
         ],
@@ -47,16 +47,16 @@ PASSES = {
     "classification": ["survey", "components", "sums", "choice", "calibration"],
 }
 
-# Checkpoints are written after every block instead of every minute. The job runs in children that
+# Checkpoints are written after every chunk instead of every minute. The job runs in children that
 # are forked, so that hilbin is imported once; what they report goes into a file at once. A child is
 # killed a random time after a random number of reports: so it gets on, however slow the machine is.
 KILLED = """
 import functools, json, os, pickle, random, signal, sys, time
 import numpy as np
-from hilbin.estimators import _streamed
+from hilbin.estimators.linear import passes
 from hilbin.stream import as_chunks
 
-_streamed.fold = functools.partial(_streamed.fold, every=0)
+passes.fold = functools.partial(passes.fold, every=0)
 folder, where, model, result, rows, kills, most = sys.argv[1:]
 rng = random.Random(0)
 
@@ -107,7 +107,7 @@ def shards(tmp_path):
 def test_killed_ten_times(shards, tmp_path, kind):
     where, model, result = tmp_path / "where", tmp_path / "model", tmp_path / "result.npz"
     model.write_bytes(pickle.dumps(MODELS[kind]))
-    most = len(PASSES[kind]) * BLOCKS // (2 * KILLS)  # so that it is not done before
+    most = len(PASSES[kind]) * CHUNKS // (2 * KILLS)  # so that it is not done before
     arguments = [shards, where, model, result, ROWS, KILLS, most]
     done = subprocess.run(
         [sys.executable, "-c", KILLED, *map(str, arguments)],
@@ -128,7 +128,7 @@ def test_killed_ten_times(shards, tmp_path, kind):
     for name in PASSES[kind]:
         reports = [[rows for n, rows in said if n == name] for said in attempts]
         rows = [r for said in reports for r in said]
-        assert rows == sorted(rows)  # no block that was reported is summed again
+        assert rows == sorted(rows)  # no chunk that was reported is summed again
         assert set(rows) == set(range(ROWS, N + 1, ROWS))
         begun = [said[0] for said in reports if said]
         resumed_inside += sum(0 < first < N for first in begun[1:])
@@ -193,13 +193,13 @@ def test_a_full_disk_leaves_the_earlier_checkpoint(shards, tmp_path, monkeypatch
     sync, written = files.os.fsync, []
 
     def full(number):
-        if len(written) == BLOCKS + 10:
+        if len(written) == CHUNKS + 10:
             raise OSError(errno.ENOSPC, "No space left on device")
         written.append(number)
         sync(number)
 
     monkeypatch.setattr(files.os, "fsync", full)
-    monkeypatch.setattr(_streamed, "fold", functools.partial(fold, every=0))
+    monkeypatch.setattr(passes, "fold", functools.partial(fold, every=0))
     message = r"checkpoint of 10 blocks cannot be written \(that of 9 blocks is kept\): No space"
     with pytest.raises(OSError, match=message) as caught:
         model.fit(as_chunks(shards, rows=ROWS))

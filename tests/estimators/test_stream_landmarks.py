@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.datasets import load_digits
 
-from hilbin.estimators.stream_landmarks import stream_landmarks
+from hilbin.estimators.linear import stream_landmarks
 from hilbin.kernels import Gaussian
 from hilbin.maps import NystroemMap
 from hilbin.stream import ChunkError, as_chunks
@@ -56,14 +56,14 @@ def test_rounds_of_k_means(rows):
     st.integers(1, 3),
     st.booleans(),
 )
-def test_blocks_change_nothing(seed, heights, n_landmarks, weighted):
+def test_chunks_change_nothing(seed, heights, n_landmarks, weighted):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(sum(heights) + 2, 3))
     weight = rng.integers(1, 4, len(X)).astype(float) if weighted else None
     parts = np.split(np.arange(len(X)), np.cumsum(heights))
-    blocks = [(X[p], None, None if weight is None else weight[p]) for p in parts]
+    chunks = [(X[p], None, None if weight is None else weight[p]) for p in parts]
     whole = stream_landmarks(X, n_landmarks, sample_weight=weight, rounds=2, random_state=seed)
-    found = stream_landmarks(blocks, n_landmarks, rounds=2, random_state=seed)
+    found = stream_landmarks(chunks, n_landmarks, rounds=2, random_state=seed)
     np.testing.assert_allclose(found, whole, rtol=1e-8, atol=1e-10)
     assert (whole.min(axis=0) >= X.min(axis=0) - 1e-12).all()
     assert (whole.max(axis=0) <= X.max(axis=0) + 1e-12).all()

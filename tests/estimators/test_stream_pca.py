@@ -9,7 +9,7 @@ from sklearn.datasets import load_digits
 from sklearn.decomposition import PCA, KernelPCA
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from hilbin.estimators import StreamPCA
+from hilbin.estimators.linear import StreamPCA
 from hilbin.kernels import Hellinger
 from hilbin.maps import AdditiveMap
 
@@ -78,7 +78,7 @@ def test_of_features_it_is_kernel_pca(rows):
     Z = theirs.fit_transform(Hellinger().gram(rows))
     ours = found.transform(rows)
     np.testing.assert_allclose(ours * signs(ours.T, Z.T), Z, atol=1e-7)
-    with pytest.raises(ValueError, match="map must be None"):
+    with pytest.raises(ValueError, match="feature_map must be None"):
         found.inverse_transform(ours)
 
 

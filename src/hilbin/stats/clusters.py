@@ -22,6 +22,7 @@ from hilbin.stats._statistic import (
 )
 
 BLOCK_VALUES = 1 << 22  # distances at a time
+ROUNDING = 1e-13  # of a distance, relative to the squares that are subtracted
 
 
 class ClusterSums(Additive):
@@ -114,7 +115,21 @@ class ClusterSums(Additive):
 
 
 def _nearest(X: Array, centers: Array) -> Array:
-    """Centers are measured from their middle, so that far from zero nothing cancels."""
+    """Return the nearest center of every row, the first of several that are equally near.
+
+    Centers are measured from their middle, so that far from zero nothing cancels. A product of
+    matrices rounds otherwise for other numbers of rows: where rounding could decide, the distances
+    are computed from the differences.
+    """
     middle = centers.mean(axis=0)
-    moved = centers - middle
-    return np.argmin(np.vecdot(moved, moved) - 2 * ((X - middle) @ moved.T), axis=1)
+    rows, moved = X - middle, centers - middle
+    squares = np.vecdot(moved, moved)
+    distances = squares - 2 * (rows @ moved.T)
+    nearest = np.argmin(distances, axis=1)
+    doubt = ROUNDING * (np.vecdot(rows, rows) + squares.max())
+    near = distances <= (distances[np.arange(len(X)), nearest] + doubt)[:, None]
+    tied = np.flatnonzero(np.count_nonzero(near, axis=1) > 1)
+    if tied.size:
+        exact = [np.square(X[tied] - center).sum(axis=1) for center in centers]
+        nearest[tied] = np.argmin(exact, axis=0)
+    return nearest

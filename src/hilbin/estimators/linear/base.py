@@ -5,7 +5,7 @@ the survey, draws a sample of the rows, to which the maps are fitted, and finds 
 """
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import KW_ONLY
 from typing import Any
 
@@ -224,8 +224,9 @@ class SumsModel(MapModel):
 
     def _with_earlier(self, sums: Moments) -> Moments:
         """Add the sums of earlier calls of ``partial_fit``."""
-        if hasattr(self, "_sums"):
-            sums += Moments.from_state(self._sums)
+        earlier = getattr(self, "_sums", None)
+        if earlier is not None:
+            sums += Moments.from_state(earlier)
         return sums
 
     def _keep_sums(self, sums: Moments | None) -> None:
@@ -233,9 +234,11 @@ class SumsModel(MapModel):
 
 
 class ScoreRegressor(MultiOutputMixin, RegressorMixin):
-    """A regression by scores: a subclass has ``_scores(X)`` and ``coef_``."""
+    """A regression by scores: another base has ``_scores(X)`` of shape (n_samples, n_targets)."""
 
     coef_: Array
+    intercept_: Any
+    _scores: Callable[[Any], Array]
 
     def predict(self, X: Any) -> Array:
         """Predict the targets of rows.
@@ -249,7 +252,7 @@ class ScoreRegressor(MultiOutputMixin, RegressorMixin):
         -------
         targets : ndarray of shape (n_samples,) or (n_samples, n_targets)
         """
-        scores: Array = self._scores(X)  # type: ignore[attr-defined]
+        scores = self._scores(X)
         return scores[:, 0] if self.coef_.ndim == 1 else scores
 
     def _set_single(self, X: Any, y: Any) -> None:

@@ -46,7 +46,11 @@ from hilbin.stream import Chunk, Chunks
 
 EXACT_TOL = 1e-4  # below it, features are not rounded to compact kinds
 EXPANSIONS = ("delayed", "immediate")
-CLASSIFICATION = {"hinge": Hinge(), "squared_hinge": Hinge(squared=True), "logistic": Logistic()}
+CLASSIFICATION: dict[str, Loss] = {
+    "hinge": Hinge(),
+    "squared_hinge": Hinge(squared=True),
+    "logistic": Logistic(),
+}
 REGRESSION = ("epsilon_insensitive", "squared_epsilon_insensitive")
 
 
@@ -141,8 +145,8 @@ class MapMachine(CallbackSupportMixin, MapModel):
     def _fit_map(self, passes: Passes, *, classes: bool) -> Any:
         """Keep the fitted map, and return the classes if asked."""
         ((_, _, self.feature_map_),), counts = self._survey(passes, classes=classes)
-        coded = isinstance(passes.data, Chunk) and isinstance(passes.data.X, PQCodes)
-        self._fingerprint = passes.data.X.fingerprint if coded else None
+        rows = passes.data.X if isinstance(passes.data, Chunk) else None
+        self._fingerprint = rows.fingerprint if isinstance(rows, PQCodes) else None
         return counts
 
     def _train(
@@ -151,14 +155,14 @@ class MapMachine(CallbackSupportMixin, MapModel):
         """Solve for all scores, and keep the model."""
         constant = float(self.intercept_scaling) ** 2 if self.fit_intercept else 0.0
         of = ChunkRisk(self._features(self.feature_map_), targets, loss, float(self.C), constant)
-        if isinstance(last_step(self.feature_map_), ProductQuantizer):
-            passes = Passes(self._encoded(passes.data))
-        in_memory = isinstance(passes.data, Chunk)
-        threads = blas_threads(self.n_jobs) if in_memory else nullcontext()
+        rows = passes.data
+        if isinstance(rows, Chunks) and isinstance(last_step(self.feature_map_), ProductQuantizer):
+            rows = self._encoded(rows)
+        threads = blas_threads(self.n_jobs) if isinstance(rows, Chunk) else nullcontext()
         with Fit(self, *data, ["all tasks"], unit="pass") as fit:
             fit.max_iter = self.max_iter
             with fit.problem(0) as callback, threads:
-                risk: Any = of(passes.data) if in_memory else StreamedRisk(of, passes)
+                risk: Any = of(rows) if isinstance(rows, Chunk) else StreamedRisk(of, passes)
                 inner = inner_product(self.feature_map_)
                 limits: dict[str, Any] = {"tol": self.tol, "max_iter": self.max_iter}
                 result = bundle(risk, 1.0, inner=inner, callback=callback, **limits)
@@ -170,12 +174,10 @@ class MapMachine(CallbackSupportMixin, MapModel):
         exact = self.tol < EXACT_TOL
         return Features(feature_map, self.expansion, exact, self.n_jobs, self._budget)
 
-    def _encoded(self, data: Chunk | Chunks) -> Chunk:
+    def _encoded(self, chunks: Chunks) -> Chunk:
         """Return the codes of all chunks as one, as they are small enough to be kept in memory."""
-        if isinstance(data, Chunk):
-            return data
         codes, labels, weights, weighted = [], [], [], False
-        for chunk in data:
+        for chunk in chunks:
             y = required_targets(chunk)
             codes.append(self.feature_map_.transform(chunk.X))
             labels.append(y)

@@ -1,4 +1,4 @@
-"""Learning from sums: scikit-learn's answers, whatever the blocks, and good manners."""
+"""Learning from sums: scikit-learn's answers, however the rows are cut into chunks."""
 
 import numpy as np
 import pandas as pd
@@ -13,7 +13,7 @@ from sklearn.linear_model import Lasso, Ridge, RidgeClassifier, RidgeCV
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from hilbin.estimators import MapRidge, MapRidgeClassifier
+from hilbin.estimators.linear import MapRidge, MapRidgeClassifier
 from hilbin.kernels import Chi2, Exponential, Gaussian, Hellinger, Intersection
 from hilbin.maps import AdditiveMap, FourierMap, SparseMap
 from hilbin.stream import as_chunks
@@ -33,7 +33,7 @@ FOURIER = FourierMap(Gaussian(0.1), 30, kind="gaussian", random_state=1)
         MapRidgeClassifier(alpha="auto", n_components=0.99, keep_sums=True),
         MapRidgeClassifier(alpha=0.01, penalty="lasso"),
         MapRidgeClassifier(FOURIER, alpha=[0.1, 1.0], alpha_selection="loo"),
-        MapRidgeClassifier(blocks=[("all", slice(None), None)], keep_sums=True),
+        MapRidgeClassifier(column_groups=[("all", slice(None), None)], keep_sums=True),
     ]
 )
 def test_scikit_learn_checks(estimator, check):
@@ -58,7 +58,7 @@ def split(X, y, size):
 
 @pytest.mark.parametrize("size", [7, 100, 1000])
 @pytest.mark.parametrize("k", [None, 4])
-def test_blocks_are_principal_components_and_ridge(diabetes, size, k):
+def test_chunks_are_principal_components_and_ridge(diabetes, size, k):
     X, Y = diabetes
     theirs = make_pipeline(*([PCA(k, svd_solver="full")] if k else []), Ridge(2.0)).fit(X, Y)
     found = MapRidge(alpha=2.0, n_components=k).fit(split(X, Y, size))
@@ -142,11 +142,11 @@ def test_lasso(diabetes):
         MapRidge(alpha=1e-5, penalty="lasso", tol=1e-15, max_iter=1).fit(X, Y)
 
 
-def test_group_lasso_leaves_out_a_descriptor(diabetes):
+def test_group_lasso_leaves_out_a_group(diabetes):
     X, Y = diabetes
     noise = np.random.default_rng(0).normal(size=(len(X), 5))
-    blocks = [("real", slice(0, 10), None), ("noise", slice(10, 15), None)]
-    model = MapRidge(alpha=3.0, penalty="group_lasso", blocks=blocks)
+    groups = [("real", slice(0, 10), None), ("noise", slice(10, 15), None)]
+    model = MapRidge(alpha=3.0, penalty="group_lasso", column_groups=groups)
     for k in (None, 4):
         found = clone(model).set_params(n_components=k).fit(np.hstack([X, noise]), Y[:, 0])
         assert found.widths_ == [10, 5]
@@ -154,20 +154,20 @@ def test_group_lasso_leaves_out_a_descriptor(diabetes):
         assert not found.coef_[10:].any()
 
 
-def test_descriptors_with_their_own_kernels_and_components(digits):
+def test_groups_with_their_own_kernels_and_components(digits):
     """Two passes equal maps, a PCA of each, and ridge on them side by side."""
     X, y = digits
-    blocks = [
+    groups = [
         ("top", slice(0, 32), AdditiveMap(Hellinger())),
         ("bottom", np.arange(32, 64), AdditiveMap(Chi2(), 2, parameters="universal")),
         ("ends", [0, 5, -1], None),
     ]
     wanted = {"top": 6, "bottom": 9}
-    found = MapRidge(blocks=blocks, n_components=wanted, alpha=0.5)
+    found = MapRidge(column_groups=groups, n_components=wanted, alpha=0.5)
     found.fit(split(X, y.astype(float), 170))
     parts = [
-        PCA(6, svd_solver="full").fit_transform(blocks[0][2].fit_transform(X[:, :32])),
-        PCA(9, svd_solver="full").fit_transform(blocks[1][2].fit_transform(X[:, 32:])),
+        PCA(6, svd_solver="full").fit_transform(groups[0][2].fit_transform(X[:, :32])),
+        PCA(9, svd_solver="full").fit_transform(groups[1][2].fit_transform(X[:, 32:])),
         X[:, [0, 5, -1]],
     ]
     Z = np.hstack(parts)
@@ -181,12 +181,12 @@ def test_descriptors_with_their_own_kernels_and_components(digits):
 def test_columns_by_name(diabetes):
     X, Y = diabetes
     frame = pd.DataFrame(X, columns=[f"c{j}" for j in range(10)])
-    blocks = [("a", ["c3", "c1"], None), ("b", "c7", None)]
-    found = MapRidge(blocks=blocks).fit(frame, Y)
+    groups = [("a", ["c3", "c1"], None), ("b", "c7", None)]
+    found = MapRidge(column_groups=groups).fit(frame, Y)
     np.testing.assert_allclose(found.coef_, Ridge().fit(X[:, [3, 1, 7]], Y).coef_)
 
 
-def test_maps_are_fitted_to_a_sample_that_blocks_do_not_change(digits):
+def test_maps_are_fitted_to_a_sample_that_chunks_do_not_change(digits):
     X, y = digits
     kernel = Exponential(Chi2(), gamma="median")
     model = MapRidgeClassifier(FourierMap(kernel, 60), n_fit_samples=100)
@@ -262,10 +262,10 @@ def test_unlabeled_rows_join_the_components(digits):
     assert -1 in clone(model).fit(X, partly).classes_
 
 
-def test_unlabeled_rows_join_the_components_of_descriptors(digits):
+def test_unlabeled_rows_join_the_components_of_groups(digits):
     X, y = digits
-    blocks = [("top", slice(0, 32), None), ("bottom", slice(32, 64), None)]
-    model = MapRidgeClassifier(blocks=blocks, n_components=7)
+    groups = [("top", slice(0, 32), None), ("bottom", slice(32, 64), None)]
+    model = MapRidgeClassifier(column_groups=groups, n_components=7)
     parts = [PCA(7, svd_solver="full").fit(X[:, :32]), PCA(7, svd_solver="full").fit(X[:, 32:])]
     Z = np.hstack([parts[0].transform(X[:, :32]), parts[1].transform(X[:, 32:])])
     expected = RidgeClassifier(1.0).fit(Z[:200], y[:200]).decision_function(Z)
@@ -354,23 +354,23 @@ def test_an_interrupted_fit_goes_on(digits, tmp_path, n_jobs):
             {"alpha_selection": "loo", "penalty": "lasso"},
             'alpha_selection="loo" is for penalty="ridge"',
         ),
-        ({"penalty": "group_lasso"}, "give blocks"),
+        ({"penalty": "group_lasso"}, "give column_groups"),
         ({"n_components": 11}, "n_components must be a whole number from 1 to 10"),
         ({"n_components": {"x": 2}}, "n_components names 'x'"),
         ({"n_fit_samples": 0}, "n_fit_samples must be a whole number >= 1"),
         ({"memory": -1}, "memory, if not None, must be"),
         ({"tol": 0}, "tol must be"),
         ({"max_iter": 0}, "max_iter must be"),
-        ({"blocks": []}, "blocks is empty"),
-        ({"blocks": [3]}, r"blocks must be tuples \(name, columns, map\), got 3"),
-        ({"blocks": [("a", 0)]}, r"blocks must be tuples \(name, columns, map\)"),
-        ({"blocks": [("a", 0, None)] * 2}, "two of the name 'a'"),
-        ({"blocks": [("a", 10, None)]}, "columns 10 of 'a' are not among the 10 columns"),
-        ({"blocks": [("a", "c", None)]}, "columns 'c' of 'a' are not among"),
-        ({"blocks": [("a", [], None)]}, "'a' has no columns"),
+        ({"column_groups": []}, "column_groups is empty"),
+        ({"column_groups": [3]}, r"column_groups must be tuples \(name, columns, map\), got 3"),
+        ({"column_groups": [("a", 0)]}, r"column_groups must be tuples \(name, columns, map\)"),
+        ({"column_groups": [("a", 0, None)] * 2}, "two of the name 'a'"),
+        ({"column_groups": [("a", 10, None)]}, "columns 10 of 'a' are not among the 10 columns"),
+        ({"column_groups": [("a", "c", None)]}, "columns 'c' of 'a' are not among"),
+        ({"column_groups": [("a", [], None)]}, "'a' has no columns"),
         (
-            {"blocks": [("a", 0, None)], "feature_map": FOURIER},
-            "give feature_map or blocks, not both",
+            {"column_groups": [("a", 0, None)], "feature_map": FOURIER},
+            "give feature_map or column_groups, not both",
         ),
     ],
 )
@@ -404,7 +404,7 @@ def test_what_cannot_be_learnt(diabetes, digits):
         MapRidgeClassifier(calibrate_rank=2, keep_sums=True).partial_fit(X, y, classes=range(10))
     for parameters, message in (
         ({"alpha": [1, 2], "alpha_selection": "loo"}, "needs all rows again"),
-        ({"blocks": [("a", 0, None), ("b", 1, None)], "n_components": 1}, "take two passes"),
+        ({"column_groups": [("a", 0, None), ("b", 1, None)], "n_components": 1}, "take two passes"),
     ):
         with pytest.raises(ValueError, match=message):
             MapRidge(keep_sums=True, **parameters).partial_fit(*diabetes)

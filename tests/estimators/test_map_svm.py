@@ -1,4 +1,4 @@
-"""Machines by cutting planes: scikit-learn's optima, however the rows come, and good manners."""
+"""Support vector machines on maps: scikit-learn's optima, however the rows come."""
 
 from unittest.mock import Mock
 
@@ -14,14 +14,15 @@ from sklearn.preprocessing import MinMaxScaler
 from sklearn.svm import LinearSVC, LinearSVR
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from hilbin.estimators import MapSVC, MapSVR, _bundle_risk
+from hilbin.estimators.linear import MapSVC, MapSVR, risk
 from hilbin.kernels import Chi2, Gaussian, Intersection
 from hilbin.maps import FourierMap, SparseMap, SparseProjectionMap
 from hilbin.persist import load, save
-from hilbin.solvers import Hinge, Logistic, MatrixRows, SquaredHinge
+from hilbin.solvers import Hinge, Logistic
+from hilbin.solvers.risk import MatrixRows
 
 FOURIER = FourierMap(Gaussian(0.1), 30, kind="gaussian", random_state=1)
-LOSSES = {"hinge": Hinge(), "squared_hinge": SquaredHinge(), "logistic": Logistic()}
+LOSSES = {"hinge": Hinge(), "squared_hinge": Hinge(squared=True), "logistic": Logistic()}
 TIGHT = {"tol": 1e-8, "max_iter": 1_000_000}
 
 
@@ -71,8 +72,8 @@ def split(X, y, size):
 @pytest.mark.parametrize("loss", LOSSES)
 def test_equals_scikit_learn(digits, loss, scaling):
     X, y = digits
-    found = MapSVC(C=0.05, loss=loss, intercept_scaling=scaling, tol=1e-5).fit(X, y)
     fit_intercept = {"fit_intercept": scaling > 0, "intercept_scaling": scaling or 1.0}
+    found = MapSVC(C=0.05, loss=loss, tol=1e-5, **fit_intercept).fit(X, y)
     T, own = signs(y, found.classes_), (X, signs(y, found.classes_), LOSSES[loss], 0.05, scaling)
     if loss != "logistic":
         theirs = LinearSVC(C=0.05, loss=loss, random_state=0, **fit_intercept, **TIGHT).fit(X, y)
@@ -169,19 +170,19 @@ def test_a_frozen_map_is_used_as_it_is(digits):
 
 @pytest.mark.parametrize("size", [70, 1000])
 @pytest.mark.parametrize("feature_map", [None, SparseMap(Chi2(), 8)])
-def test_blocks_are_the_whole(digits, size, feature_map):
+def test_chunks_are_the_whole(digits, size, feature_map):
     X, y = digits
     weights = np.random.default_rng(0).integers(0, 3, len(y))
-    blocks = [
+    chunks = [
         (X[i : i + size], y[i : i + size], weights[i : i + size]) for i in range(0, 500, size)
     ]
     settings = {"C": 0.05, "tol": 1e-4, "class_weight": "balanced"}
-    found = MapSVC(feature_map, **settings, memory=0.5).fit(blocks)
+    found = MapSVC(feature_map, **settings, memory=0.5).fit(chunks)
     whole = MapSVC(feature_map, **settings).fit(X, y, weights)
     np.testing.assert_allclose(found.objective_, whole.objective_, rtol=2e-4)
     np.testing.assert_allclose(found.decision_function(X), whole.decision_function(X), atol=0.1)
     np.testing.assert_array_equal(found.predict([X]), found.predict(X))
-    threads = MapSVC(feature_map, **settings, n_jobs=2).fit(blocks)
+    threads = MapSVC(feature_map, **settings, n_jobs=2).fit(chunks)
     np.testing.assert_allclose(threads.objective_, whole.objective_, rtol=2e-4)
 
 
@@ -220,7 +221,7 @@ def test_rows_are_used_as_they_are(digits, convert, monkeypatch):
             super().__init__(Z)
             seen.append(self.Z)
 
-    monkeypatch.setattr(_bundle_risk, "MatrixRows", Seen)
+    monkeypatch.setattr(risk, "MatrixRows", Seen)
     found = MapSVC(C=0.05).fit(rows, y)
     stored = (lambda Z: Z.data) if sp.issparse(rows) else (lambda Z: Z)
     assert np.shares_memory(stored(seen[0]), stored(rows))
@@ -255,8 +256,9 @@ def test_verbose(digits, capsys):
     model = MapSVC(verbose=2).fit(X, y)
     *passes, end = capsys.readouterr().out.splitlines()
     assert len(passes) == model.n_iter_
-    assert all("gap" in line for line in passes)
-    assert f"{model.n_iter_} passes" in end
+    assert all("violation" in line for line in passes)
+    assert f"pass {model.n_iter_}: objective" in end
+    assert "duality gap" in end
 
 
 def test_callbacks(digits):
@@ -266,7 +268,7 @@ def test_callbacks(digits):
     seen.on_fit_task_end.return_value = False
     model = MapSVC().set_callbacks(seen).fit(X, y)
     begun = [call.args[1].task_name for call in seen.on_fit_task_begin.call_args_list]
-    assert begun.count("sweep") == model.n_iter_ > 1
+    assert begun.count("pass") == model.n_iter_ > 1
     seen.on_fit_task_end.return_value = True
     with pytest.warns(ConvergenceWarning, match="a callback asked to stop"):
         model.fit(X, y)
@@ -297,7 +299,7 @@ def test_an_interrupt_keeps_what_was_learnt(digits, model, monkeypatch):
                 raise KeyboardInterrupt
             return super().gradient(S)
 
-    monkeypatch.setattr(_bundle_risk, "MatrixRows", Interrupted)
+    monkeypatch.setattr(risk, "MatrixRows", Interrupted)
     with pytest.raises(KeyboardInterrupt):
         model.fit(X, y)
     assert not model.converged_
@@ -331,6 +333,7 @@ def test_bad_input(digits):
         ("max_time", 0),
         ("loss", "log"),
         ("expansion", "late"),
+        ("intercept_scaling", 0),
         ("intercept_scaling", -1),
         ("n_fit_samples", 0),
         ("memory", 0),

@@ -1,4 +1,4 @@
-"""Machines on codes and on sparse maps: the optimum of the decoded features, however they come."""
+"""Support vector machines on codes and sparse maps: the optimum of the decoded features."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler
 
-from hilbin.estimators import MapSVC, MapSVR
+from hilbin.estimators.linear import MapSVC, MapSVR
 from hilbin.kernels import Chi2, Intersection
 from hilbin.maps import AdditiveMap, ProductQuantizer, SparseMap
 from hilbin.persist import load, save
@@ -73,7 +73,7 @@ def clone_of(quantizer):
     return ProductQuantizer(**quantizer.get_params())
 
 
-def test_blocks_are_kept_as_codes(digits, quantizer, tmp_path):
+def test_chunks_are_kept_as_codes(digits, quantizer, tmp_path):
     X, y = digits
     for i, rows in enumerate(np.array_split(np.arange(len(y)), 4)):
         np.save(tmp_path / f"X_{i}.npy", X[rows])
