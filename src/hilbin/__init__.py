@@ -1,27 +1,43 @@
-"""hilbin: learning with kernels on histograms and images."""
+"""Learning with kernels on histograms and images, in the style of scikit-learn.
+
+Packages are imported when they are first used, so that ``import hilbin`` is quick.
+"""
 
 import importlib
 from importlib.metadata import version
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hilbin._versions import show_versions
 
+if TYPE_CHECKING:
+    from hilbin.persist import load, save, to_onnx
+
 __version__ = version("hilbin")
 
-_MODULES = (
-    *("estimators", "images", "kernels", "maps", "persist", "plot", "report"),
-    *("solvers", "stats", "stream"),
-)
-_FUNCTIONS = ("load", "save", "to_onnx")
-
-__all__ = ["__version__", *_MODULES, *_FUNCTIONS, "show_versions"]
+__all__ = [
+    "__version__",
+    "estimators",
+    "images",
+    "kernels",
+    "load",
+    "maps",
+    "persist",
+    "plot",
+    "report",
+    "save",
+    "show_versions",
+    "solvers",
+    "stats",
+    "stream",
+    "to_onnx",
+]
 
 
 def __getattr__(name: str) -> Any:
-    if name in _MODULES:
-        return importlib.import_module(f"hilbin.{name}")
-    if name in _FUNCTIONS:
+    if name in ("load", "save", "to_onnx"):
         return getattr(importlib.import_module("hilbin.persist"), name)
+    if name in __all__:
+        return importlib.import_module(f"hilbin.{name}")
     raise AttributeError(f"module 'hilbin' has no attribute {name!r}")
 
 

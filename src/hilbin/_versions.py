@@ -1,11 +1,11 @@
-"""What is installed, for bug reports."""
+"""Versions of what is installed, for bug reports."""
 
 import platform
 from importlib.metadata import PackageNotFoundError, version
 
 
 def show_versions() -> None:
-    """Print the versions of hilbin and what it stands on, and which compiled core runs.
+    """Print the versions of hilbin and its dependencies, and which compiled core runs.
 
     Examples
     --------

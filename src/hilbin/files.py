@@ -1,4 +1,4 @@
-"""Files are written whole or not at all.
+"""Atomic writing: a file is written whole or not at all.
 
 The bytes go to a new file beside the wanted one, are flushed to the disk, and take its name in one
 step of the file system. A full disk, an error or a killed process leaves the old file as it was.
@@ -14,12 +14,12 @@ from typing import IO, Any
 
 @contextmanager
 def written_whole(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
-    """Open a file to write bytes to; it appears under ``path`` when the block ends without error.
+    """Open a file for writing bytes; it appears at ``path`` when the ``with`` ends without error.
 
     Parameters
     ----------
     path : path-like
-        Where the file shall be. Its folder must exist.
+        Path of the file. Its folder must exist.
 
     Yields
     ------
@@ -52,7 +52,7 @@ def written_whole(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
 
 
 def _umask() -> int:
-    """The permissions new files lack; asking is setting, so it is set back at once."""
+    """Return the permissions that new files lack; to ask is to set, so it is set back at once."""
     mask = os.umask(0o022)
     os.umask(mask)
     return mask
