@@ -14,7 +14,7 @@ from sklearn.kernel_approximation import AdditiveChi2Sampler
 
 from hilbin.kernels import AdditiveKernel, Chi2, Intersection, JensenShannon
 from hilbin.maps import AdditiveMap
-from hilbin.maps._density import Density, density
+from hilbin.maps.density import Density, density
 
 PEER = "scikit-learn AdditiveChi2Sampler"
 DEFAULT, BOUND = "hilbin, default", "eigenvalue bound"

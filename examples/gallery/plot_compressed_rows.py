@@ -24,7 +24,7 @@ print(f"{Z[train].nbytes / 1e6:.1f} MB of float32")
 
 # %%
 # The codes of blocks of 8 numbers, one of 64 words each. Words are learnt from the training rows.
-quantizer = ProductQuantizer(block_size=8, n_words=64, random_state=0).fit(Z[train])
+quantizer = ProductQuantizer(part_size=8, n_words=64, random_state=0).fit(Z[train])
 codes = quantizer.transform(Z[train])
 print(codes)
 print(f"distance from the rows: {quantizer.error_:.2f} of their variance")

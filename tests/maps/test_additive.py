@@ -29,8 +29,8 @@ from hilbin.kernels import (
     check_kernel,
 )
 from hilbin.maps import AdditiveMap, SparseMap
-from hilbin.maps._density import density
-from hilbin.maps._methods import spectrum_of
+from hilbin.maps.additive import spectrum_of
+from hilbin.maps.density import density
 
 HOMOGENEOUS = [Chi2(), JensenShannon(), Intersection(), Intersection(beta=0.5), Hellinger()]
 PARAMETERS = ["fit", "universal", "zolotarev", "greedy", "greedy-density"]
@@ -168,9 +168,9 @@ def test_eigen_meets_the_eigenvalue_bound(kernel, n, histograms):
 
 
 def test_harmonic_is_scikit_learns_sampler_at_its_step(histograms):
-    from hilbin.maps import _methods
+    from hilbin.maps import additive
 
-    waves = _methods._waves(Chi2(), spectrum_of(Chi2()), 0.4, 5)(histograms[histograms > 0])
+    waves = additive._waves(Chi2(), spectrum_of(Chi2()), 0.4, 5)(histograms[histograms > 0])
     x = histograms[histograms > 0][:, None]
     peer = AdditiveChi2Sampler(sample_steps=3, sample_interval=0.4).fit_transform(x)
     np.testing.assert_allclose(waves @ waves.T, peer @ peer.T, atol=1e-9)

@@ -6,8 +6,7 @@ import pytest
 import scipy.sparse as sp
 
 from hilbin.kernels import GCS, Chi2, Exponential, Gaussian, Linear
-from hilbin.maps import _landmarks
-from hilbin.maps._landmarks import choose_landmarks, leverage_scores, spectrum
+from hilbin.maps.landmarks import choose_landmarks, leverage_scores, spectrum
 
 STRATEGIES = ["uniform", "kmeans++", "leverage"]
 
@@ -128,7 +127,7 @@ def test_leverage_with_few_rows_that_count(distinct):
 
 @pytest.mark.parametrize("how", ["kmeans++", "leverage"])
 def test_candidates_are_bounded(distinct, how, monkeypatch):
-    monkeypatch.setattr(_landmarks, "CANDIDATES", 40)
+    monkeypatch.setattr("hilbin.maps.landmarks.CANDIDATES", 40)
     seen = []
     monkeypatch.setattr(Chi2, "_diag", lambda self, X: seen.append(len(X)) or X.sum(axis=1))
     choose(distinct, how, 2)

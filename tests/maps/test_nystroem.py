@@ -30,7 +30,7 @@ from hilbin.kernels import (
     NotPositiveDefiniteWarning,
     SymmetricKL,
 )
-from hilbin.maps import nystroem as module
+from hilbin.maps import landmarks as module
 from hilbin.maps.nystroem import NystroemMap
 from hilbin.maps.projection import SparseProjectionMap
 

@@ -41,8 +41,10 @@ every_selection = pytest.mark.parametrize("selection", SELECTIONS)
     [
         SparseProjectionMap(Chi2(), 5, 2),
         SparseProjectionMap(Chi2()),
-        SparseProjectionMap(Gaussian(gamma=0.1), 6, 3, selection="pursuit", choose="leverage"),
-        SparseProjectionMap(Intersection(), 6, 2, choose="kmeans++", orthonormal=True),
+        SparseProjectionMap(
+            Gaussian(gamma=0.1), 6, 3, selection="pursuit", landmark_selection="leverage"
+        ),
+        SparseProjectionMap(Intersection(), 6, 2, landmark_selection="kmeans++", orthonormal=True),
     ]
 )
 def test_scikit_learn(estimator, check):
@@ -267,7 +269,7 @@ def test_fewer_landmarks_than_asked_for(histograms):
         SparseProjectionMap(Chi2()).fit(histograms[:37])
     X = np.repeat(histograms[:3], 9, axis=0)
     with pytest.warns(UserWarning, match="landmarks=9 is more than the 3 landmarks found in 27"):
-        SparseProjectionMap(Chi2(), 9, 2, choose="kmeans++").fit(X)
+        SparseProjectionMap(Chi2(), 9, 2, landmark_selection="kmeans++").fit(X)
 
 
 @pytest.mark.parametrize(
@@ -279,8 +281,11 @@ def test_fewer_landmarks_than_asked_for(histograms):
         ({"landmarks": "uniform"}, "landmarks must be a whole number >= 1, got 'uniform'"),
         ({"landmarks": np.ones((9, 2))}, "landmarks has 2 columns, but X has 33"),
         ({"n_nonzero": 0}, "n_nonzero must be a whole number >= 1, got 0"),
-        ({"choose": "best"}, r'choose must be one of "uniform", .* "leverage", got \'best\''),
-        ({"selection": "best"}, 'selection must be "nearest" or "pursuit", got \'best\''),
+        (
+            {"landmark_selection": "best"},
+            r'landmark_selection must be one of "uniform", .* "leverage", got \'best\'',
+        ),
+        ({"selection": "best"}, r"selection must be one of \('nearest', 'pursuit'\), got 'best'"),
     ],
 )
 def test_errors(parameters, message, histograms):

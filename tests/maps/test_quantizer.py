@@ -14,25 +14,25 @@ from sklearn.svm import LinearSVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from hilbin.kernels import Chi2, Exponential, Hellinger, Intersection
-from hilbin.maps import PQCodes, ProductQuantizer, quantizer
+from hilbin.maps import PQCodes, ProductQuantizer
 
 
 def normal(n, d, seed=0, dtype=np.float32):
     return np.random.default_rng(seed).normal(size=(n, d)).astype(dtype)
 
 
-def blocks_of(X, size):
-    """Rows cut into blocks, the last filled up with 0: (n, blocks, size)."""
+def parts_of(X, size):
+    """Rows cut into parts, the last filled up with 0: (n, parts, size)."""
     n, d = X.shape
-    blocks = -(-d // size)
-    padded = np.zeros((n, blocks * size))
+    parts = -(-d // size)
+    padded = np.zeros((n, parts * size))
     padded[:, :d] = X
-    return padded.reshape(n, blocks, size)
+    return padded.reshape(n, parts, size)
 
 
 def distances(X, words):
-    """Squared distances of the blocks of all rows from all their words, plainly."""
-    return np.square(blocks_of(X, words.shape[2])[:, :, None] - words).sum(axis=3)
+    """Squared distances of the parts of all rows from all their words, plainly."""
+    return np.square(parts_of(X, words.shape[2])[:, :, None] - words).sum(axis=3)
 
 
 @given(
@@ -43,13 +43,13 @@ def distances(X, words):
     offset=st.sampled_from([0.0, 50.0]),
     seed=st.integers(0, 99),
 )
-def test_rows_decode_to_the_nearest_word_of_every_block(n, d, size, words, offset, seed):
+def test_rows_decode_to_the_nearest_word_of_every_part(n, d, size, words, offset, seed):
     X = normal(n, d, seed) + np.float32(offset)
     fitted = ProductQuantizer(size, n_words=words, random_state=seed).fit(X)
     Z = fitted.decode(fitted.transform(X))
     assert Z.dtype == np.float32
     assert Z.shape == X.shape
-    from_decoded = np.square(blocks_of(X, size) - blocks_of(Z, size)).sum(axis=2)
+    from_decoded = np.square(parts_of(X, size) - parts_of(Z, size)).sum(axis=2)
     nearest = distances(X, fitted.codebooks_).min(axis=2)
     np.testing.assert_allclose(from_decoded, nearest, rtol=1e-3, atol=1e-4)
 
@@ -75,18 +75,18 @@ def test_words_are_as_good_as_those_of_scikit_learn():
 @pytest.mark.parametrize(
     ("given", "words", "kind"),
     [
-        ({"block_size": 8, "bits": 0.125}, 2, np.uint8),
-        ({"block_size": 4, "bits": 1.0}, 16, np.uint8),
-        ({"block_size": 1, "bits": 8}, 256, np.uint8),
-        ({"block_size": 6, "bits": 0.5}, 8, np.uint8),
-        ({"block_size": 3, "bits": 2.8}, 338, np.uint16),
-        ({"block_size": 5, "n_words": 7}, 7, np.uint8),
+        ({"part_size": 8, "bits": 0.125}, 2, np.uint8),
+        ({"part_size": 4, "bits": 1.0}, 16, np.uint8),
+        ({"part_size": 1, "bits": 8}, 256, np.uint8),
+        ({"part_size": 6, "bits": 0.5}, 8, np.uint8),
+        ({"part_size": 3, "bits": 2.8}, 338, np.uint16),
+        ({"part_size": 5, "n_words": 7}, 7, np.uint8),
     ],
 )
 def test_number_of_words(given, words, kind):
     X = normal(400, 6)
     fitted = ProductQuantizer(**given, max_iter=1, random_state=0).fit(X)
-    assert fitted.codebooks_.shape == (-(-6 // given["block_size"]), words, given["block_size"])
+    assert fitted.codebooks_.shape == (-(-6 // given["part_size"]), words, given["part_size"])
     assert fitted.transform(X).chunks.dtype == kind
 
 
@@ -100,7 +100,7 @@ def test_one_bit_per_component_is_32_times_smaller():
     assert codes.nbytes * 40 == 300 * 320 * 4
 
 
-def test_constant_blocks_and_columns():
+def test_constant_parts_and_columns():
     X = normal(50, 6)
     X[:, :3] = 7
     fitted = ProductQuantizer(3, n_words=4, random_state=0).fit(X)
@@ -167,7 +167,7 @@ def test_a_kernel_moves_the_words():
 
 @pytest.mark.parametrize("kind", ["float64", "fortran", "csr", "list", "strided", "int"])
 def test_rows_of_any_kind(kind, monkeypatch):
-    monkeypatch.setattr(quantizer, "BAND_BYTES", 4 * 11 * 7)
+    monkeypatch.setattr("hilbin.maps.pq.BAND_BYTES", 4 * 11 * 7)
     X = np.round(4 * normal(60, 11))
     X[np.abs(X) < 3] = 0
     wide = np.zeros((120, 22), np.float32)
@@ -225,13 +225,13 @@ def test_values_that_are_not_finite(value):
 @pytest.mark.parametrize(
     ("given", "error", "message"),
     [
-        ({"block_size": 0}, ValueError, "block_size must be a whole number"),
-        ({"block_size": 2.5, "n_words": 3}, ValueError, "block_size must be a whole number"),
+        ({"part_size": 0}, ValueError, "part_size must be a whole number"),
+        ({"part_size": 2.5, "n_words": 3}, ValueError, "part_size must be a whole number"),
         ({"bits": 0}, ValueError, "bits"),
         ({"bits": 3.0}, ValueError, "at most 16"),
         ({"bits": None}, ValueError, "bits"),
         ({"n_words": 0}, ValueError, "n_words must be a whole number"),
-        ({"n_words": 1 << 17}, ValueError, "n_words must be at most 65536"),
+        ({"n_words": 1 << 17}, ValueError, "n_words must be a whole number >= 1 and <= 65536"),
         ({"max_samples": 0}, ValueError, "max_samples"),
         ({"max_iter": 0}, ValueError, "max_iter"),
         ({"metric": "chi2"}, TypeError, "metric must be an additive kernel"),
@@ -280,7 +280,7 @@ def test_pickling_and_cloning():
 @parametrize_with_checks(
     [
         ProductQuantizer(n_words=4),
-        ProductQuantizer(block_size=1, bits=1.0),
+        ProductQuantizer(part_size=1, bits=1.0),
         ProductQuantizer(2, n_words=3, metric=Chi2()),
     ]
 )

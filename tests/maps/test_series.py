@@ -7,9 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hilbin.kernels import Chi2
-from hilbin.maps import AdditiveMap
-from hilbin.maps import _series as series
-from hilbin.maps._density import density
+from hilbin.maps import AdditiveMap, series
+from hilbin.maps.density import density
 
 UNIVERSAL = {  # spec: sup of x R(x)^2 on [0, 1] and the parameters
     1: (5.5728e-2, [0.61803399]),

@@ -26,7 +26,7 @@ from hilbin.kernels import (
     check_kernel,
 )
 from hilbin.maps import NodeInner, SparseMap
-from hilbin.maps._series import terms, zolotarev
+from hilbin.maps.series import terms, zolotarev
 
 KERNELS = [Intersection(), Chi2(), JensenShannon(), Intersection(beta=0.5), Hellinger()]
 FUNCTIONS = {
@@ -212,7 +212,7 @@ def test_structures_of_the_inner_product(kernel, nodes, structure):
 
 def test_inverse_of_intersection_is_tridiagonal():
     z = np.sort(np.random.default_rng(0).uniform(size=30))
-    inverse = np.linalg.inv(NodeInner(Intersection(), z, 1).block())
+    inverse = np.linalg.inv(NodeInner(Intersection(), z, 1).matrix())
     assert np.abs(np.triu(inverse, 2)).max() < 1e-10 * np.abs(inverse).max()
     v = np.random.default_rng(1).normal(size=30)
     steps = np.diff(v, prepend=0.0) ** 2 / np.diff(z, prepend=0.0)
@@ -325,7 +325,7 @@ def test_names_and_pickle(histograms):
     ("parameters", "error", "message"),
     [
         ({"kernel": Gaussian()}, TypeError, "takes an additive kernel.*SparseProjectionMap"),
-        ({"n_nodes": 1}, ValueError, "n_nodes must be at least 2, got 1"),
+        ({"n_nodes": 1}, ValueError, "n_nodes must be a whole number >= 2, got 1"),
         ({"n_nodes": 2.5}, ValueError, "n_nodes must be a whole number"),
         ({"spacing": "random"}, ValueError, "spacing must be one of"),
         ({"spacing": [1.0, 0.5]}, ValueError, "two or more ascending numbers > 0"),

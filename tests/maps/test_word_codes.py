@@ -13,30 +13,30 @@ from sklearn.utils import resample
 from hilbin.maps import PQCodes, ProductQuantizer
 
 
-def made(n=20, blocks=5, words=7, size=3, short=0, kind=np.uint8, seed=0):
+def made(n=20, parts=5, words=7, size=3, short=0, kind=np.uint8, seed=0):
     rng = np.random.default_rng(seed)
-    chunks = np.zeros((-(-blocks // 32), n, 32), kind)
-    for b in range(blocks):
+    chunks = np.zeros((-(-parts // 32), n, 32), kind)
+    for b in range(parts):
         chunks[b // 32, :, b % 32] = rng.integers(0, words, n)
-    book = rng.normal(size=(blocks, words, size)).astype(np.float32)
+    book = rng.normal(size=(parts, words, size)).astype(np.float32)
     book[-1, :, size - short :] = 0
-    return PQCodes(chunks, book, blocks * size - short)
+    return PQCodes(chunks, book, parts * size - short)
 
 
 def decoded(codes):
-    """Block by block, plainly."""
-    blocks = [codes.words[b][codes.chunks[b // 32, :, b % 32]] for b in range(len(codes.words))]
-    return np.concatenate(blocks, axis=1)[:, : codes.n_features]
+    """Decode part by part, plainly."""
+    parts = [codes.words[b][codes.chunks[b // 32, :, b % 32]] for b in range(len(codes.words))]
+    return np.concatenate(parts, axis=1)[:, : codes.n_features]
 
 
-@pytest.mark.parametrize("blocks", [1, 5, 32, 70])
+@pytest.mark.parametrize("parts", [1, 5, 32, 70])
 @pytest.mark.parametrize("kind", [np.uint8, np.uint16])
-def test_decoding(blocks, kind):
-    codes = made(300, blocks, 200, short=1, kind=kind)
+def test_decoding(parts, kind):
+    codes = made(300, parts, 200, short=1, kind=kind)
     Z = codes.decode()
     np.testing.assert_array_equal(Z, decoded(codes))
     assert Z.dtype == codes.dtype == np.float32
-    assert Z.shape == codes.shape == (300, 3 * blocks - 1)
+    assert Z.shape == codes.shape == (300, 3 * parts - 1)
     assert Z.flags.c_contiguous
     assert len(codes) == 300
     assert codes.ndim == 2
@@ -234,6 +234,6 @@ def test_parts_that_do_not_fit(chunks, words, n_features, message):
 
 
 def test_repr():
-    assert repr(made()) == "PQCodes(20 rows of 15 numbers: 5 blocks of 7 words, 0.6 kB)"
+    assert repr(made()) == "PQCodes(20 rows of 15 numbers: 5 parts of 7 words, 0.6 kB)"
     big = made(40000, 1)
-    assert repr(big) == "PQCodes(40000 rows of 3 numbers: 1 blocks of 7 words, 1.3 MB)"
+    assert repr(big) == "PQCodes(40000 rows of 3 numbers: 1 part of 7 words, 1.3 MB)"

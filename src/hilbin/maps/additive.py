@@ -2,34 +2,55 @@ r"""Explicit features of additive kernels.
 
 :math:`K(x, y) = \sum_d k(x_d, y_d) \approx \sum_d \langle \varphi(x_d), \varphi(y_d) \rangle` with
 :math:`\varphi` of a few dimensions, so that a linear learner on the features is a kernel learner,
-at linear cost. Chi-squared has a series with geometric convergence (Li, Lebanon and Sminchisescu,
-*A Linear Approximation to the chi-squared Kernel with Geometric Convergence*); every other kernel
-is projected on few values or on the leading eigenfunctions over the data.
+at linear cost. Methods to find :math:`\varphi`:
+
+- *series*: chi-squared has a series with geometric convergence (Li, Lebanon and Sminchisescu, *A
+  Linear Approximation to the chi-squared Kernel with Geometric Convergence*);
+- *nystroem*: projection on values :math:`z`, :math:`\varphi(x) = B^T k(z, x)` with
+  :math:`B B^T = K_{zz}^{-1}`;
+- *eigen*: the same on all bins of the data with the leading eigenvectors of
+  :math:`W^{1/2} K W^{1/2}` alone, which has the least mean square error any :math:`N` features can
+  have;
+- *harmonic*: the spectrum :math:`\kappa` of the profile sampled at multiples of :math:`L`,
+  :math:`\varphi(x) = r(x) \sqrt{2 L \kappa(jL)} \{\cos, \sin\}(j L u(x))` (Vedaldi and Zisserman,
+  2012);
+- *chebyshev*: a reconstruction of the baseline that the paper of the series compares with, the
+  Fourier basis in the variable in which the spectrum of chi-squared is uniform.
 """
 
 import warnings
-from dataclasses import replace
-from typing import Any, Self
+from dataclasses import KW_ONLY, replace
+from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
+from scipy.optimize import minimize_scalar
 
 from hilbin._arrays import Array, Function, Matrix
+from hilbin._parameters import estimator, require_choice, require_positive, require_whole
 from hilbin.kernels import AdditiveKernel, Chi2
-from hilbin.maps import _methods, _series
-from hilbin.maps._base import KernelMap, MapError, measured, require_count
-from hilbin.maps._cells import Cubics, make_cells
-from hilbin.maps._density import Density, density
-from hilbin.maps._expand import Expansion, RankOne, SeriesTerms, expand, expand_values
+from hilbin.maps import series
+from hilbin.maps.base import MapError, ValueMap, measured
+from hilbin.maps.density import Density, density, one_dimensional
+from hilbin.maps.expansion import (
+    Cubics,
+    Expansion,
+    RankOne,
+    SeriesTerms,
+    expand,
+    expand_values,
+    make_cells,
+)
 from hilbin.parallel import blas_threads
 
-METHODS = ("auto", "series", "harmonic", "chebyshev", "nystroem", "eigen")
 PARAMETERS = ("fit", "universal", "zolotarev", "greedy", "greedy-density")
 MOST_COMPONENTS = 64
 PREFERENCE = 1.25  # how much larger the error of a simpler map may be for it to be chosen
+EIGEN_FLOOR = 1e-3
+CHI2_HALF_WIDTH = 2 * np.arccosh(2.0)  # where 1 / cosh(t / 2) is 1/2
 
 
-class AdditiveMap(KernelMap):
+@estimator
+class AdditiveMap(ValueMap):
     r"""Features whose inner products approximate an additive kernel.
 
     Every value :math:`x_d` becomes ``n_components`` features side by side. Rows are mapped one by
@@ -50,7 +71,8 @@ class AdditiveMap(KernelMap):
         error measured in ``fit``, the series (chi-squared) or nystroem (others) if its expected
         error is within 1.25 of that of eigen, which no map of this size can beat, else eigen.
     parameters : {"fit", "universal", "zolotarev", "greedy", "greedy-density"} or array of floats
-        Of the series. ``"fit"``: least expected error on the data, 5 % of the mass spread evenly;
+        Parameters of the series. ``"fit"``: least expected error on the data, 5 % of the mass
+        spread evenly;
         ``"universal"``: least worst error on ``[0, high]`` whatever the data; ``"zolotarev"``:
         least worst relative error on ``[low, high]``; ``"greedy"``: Algorithm 1 of the paper, by
         the mass or the density of bins. With anything but ``"fit"``, ``"auto"`` means the series.
@@ -61,20 +83,17 @@ class AdditiveMap(KernelMap):
         Smallest and largest value to serve; by default those that count in the data. Above ``high``
         the error grows but stays below ``sqrt(k(x, x) k(y, y))``; below ``low`` it stays below
         ``sqrt(k(x, x) k(y, y))`` too, which is small there.
-    n_jobs : int, optional
-        Threads of ``transform``, as in joblib.
 
     Attributes
     ----------
     error_ : MapError
-        For a pair of values of ``domain_``; the worst case of the series holds down to 0.
+        The error for a pair of values of ``domain_``; the worst case of the series holds down to 0.
     method_ : str
         The method in use; ``"exact"`` for a kernel of rank one.
     n_components_ : int
         Features per value.
     parameters_ : ndarray
-        Of the series; empty for the other methods.
-    domain_ : (float, float)
+        Parameters of the series; empty for the other methods.
 
     Examples
     --------
@@ -93,40 +112,17 @@ class AdditiveMap(KernelMap):
     'guaranteed'
     """
 
-    kernel: AdditiveKernel
+    n_components: int = 5
+    _: KW_ONLY
+    method: str = "auto"
+    parameters: Any = "fit"
+    tol: float | None = None
 
-    def __init__(
-        self,
-        kernel: AdditiveKernel,
-        n_components: int = 5,
-        *,
-        method: str = "auto",
-        parameters: Any = "fit",
-        tol: float | None = None,
-        domain: tuple[float, float] | None = None,
-        n_jobs: int | None = None,
-    ) -> None:
-        self.kernel = kernel
-        self.n_components = n_components
-        self.method = method
-        self.parameters = parameters
-        self.tol = tol
-        self.domain = domain
-        self.n_jobs = n_jobs
-
-    def fit(self, X: object, y: object = None) -> Self:
-        """Choose the features for the values of ``X``.
-
-        Parameters
-        ----------
-        X : array-like or CSR of shape (n, d)
-        y : ignored
-        """
-        self._check_parameters()
-        values = density(self.kernel, self._rows(X, reset=True), self.domain)
+    def _fit(self, rows: Matrix) -> None:
+        values = density(self.kernel, rows, self.domain)
         with blas_threads(1):  # on small matrices more threads mostly wait
             if self.tol is None:
-                chosen = self._choose(values, require_count("n_components", self.n_components))
+                chosen = self._choose(values, int(self.n_components))
             else:
                 chosen = self._smallest(values, self.tol)
             self.method_, self.parameters_ = chosen.method, chosen.parameters
@@ -135,32 +131,13 @@ class AdditiveMap(KernelMap):
         self.n_components_ = self._expansion.n_components
         self.domain_ = (values.low, values.high)
         self._warn_if_fewer()
-        return self
-
-    def transform(self, X: object) -> Any:
-        """Features of ``X``.
-
-        Parameters
-        ----------
-        X : array-like or CSR of shape (n, d)
-
-        Returns
-        -------
-        Z : ndarray or CSR
-            Of shape ``(n, d * n_components_)``.
-        """
-        check_is_fitted(self)
-        return self._features(self._rows(X))
 
     def _features(self, rows: Matrix) -> Any:
-        """Of rows that have been checked."""
-        keeps_zero = bool(self.kernel.weight(np.zeros(1))[0] == 0)
-        return expand(rows, self._expansion, keeps_zero, self.n_jobs)
+        return expand(rows, self._expansion, self.kernel.keeps_zero, self.n_jobs)
 
-    def get_feature_names_out(self, input_features: object = None) -> Array:
-        """``<name>_0, <name>_1, ...`` for every feature that came in."""
-        check_is_fitted(self)
-        return self._names_per_value(input_features, self.n_components_)
+    @property
+    def _features_per_value(self) -> int:
+        return self.n_components_
 
     def _check_parameters(self) -> None:
         if not isinstance(self.kernel, AdditiveKernel):
@@ -168,23 +145,24 @@ class AdditiveMap(KernelMap):
                 f"AdditiveMap takes an additive kernel, got {self.kernel!r}; FourierMap takes "
                 "exponentials of additive kernels and NystroemMap any kernel"
             )
-        if self.method not in METHODS:
-            raise ValueError(f"method must be one of {METHODS}, got {self.method!r}")
-        if isinstance(self.parameters, str) and self.parameters not in PARAMETERS:
-            raise ValueError(f"parameters must be one of {PARAMETERS}, got {self.parameters!r}")
+        require_choice("method", self.method, ("auto", "series", *METHODS))
+        if isinstance(self.parameters, str):
+            require_choice("parameters", self.parameters, PARAMETERS)
         if self.method in ("series", "chebyshev") and not isinstance(self.kernel, Chi2):
             raise ValueError(f'method="{self.method}" is for Chi2 alone, got {self.kernel!r}')
-        if self.tol is not None and not self.tol > 0:
-            raise ValueError(f"tol must be a number > 0, got {self.tol!r}")
-        if self.tol is None and require_count("n_components", self.n_components) > MOST_COMPONENTS:
+        self._check_domain()
+        if self.tol is not None:
+            require_positive("tol", self.tol)
+            return
+        require_whole("n_components", self.n_components, 1)
+        if self.n_components > MOST_COMPONENTS:
             raise ValueError(
                 f"n_components must be at most {MOST_COMPONENTS}, got {self.n_components}; "
                 "SparseMap takes any number of nodes at the same cost"
             )
-        self._check_domain()
 
     def _choose(self, values: Density, n: int) -> "Candidate":
-        """The features by the method asked for."""
+        """Make the features by the method asked for."""
         span = max(1.0, values.edges[1] - values.edges[0])
         if np.ptp(self.kernel.profile(np.linspace(0, span, 64))) == 0:
             size = np.sqrt(self.kernel.profile(np.zeros(1)))
@@ -198,12 +176,12 @@ class AdditiveMap(KernelMap):
 
     def _made(self, values: Density, n: int, method: str) -> "Candidate":
         if method != "series":
-            return Candidate(method, values, getattr(_methods, method)(values, n))
+            return Candidate(method, values, METHODS[method](values, n))
         k = self._series_parameters(values, n)
-        return Candidate(method, values, lambda x: _series.terms(x, k), k)
+        return Candidate(method, values, lambda x: series.terms(x, k), k)
 
     def _expanded(self, chosen: "Candidate", values: Density) -> Expansion:
-        """The features as something that runs compiled."""
+        """Return the features as something that runs compiled."""
         if chosen.method == "exact":
             return RankOne(self.kernel)
         if chosen.method == "series":
@@ -219,22 +197,22 @@ class AdditiveMap(KernelMap):
         error = measured(finer.kernel_matrix(), phi @ phi.T, finer.mass, per="value")
         if self.method_ != "series":
             return error
-        worst, relative = _series.worst_case(self.parameters_, values.low, values.high)
+        worst, relative = series.worst_case(self.parameters_, values.low, values.high)
         return replace(error, worst=worst, worst_relative=relative, kind="guaranteed")
 
     def _series_parameters(self, values: Density, n: int) -> Array:
         if not isinstance(self.parameters, str):
             return _own_parameters(self.parameters)
         if self.parameters == "universal":
-            return _series.universal(values.high, n)
+            return series.universal(values.high, n)
         if self.parameters == "zolotarev":
-            return _series.zolotarev(values.low, values.high, n)
+            return series.zolotarev(values.low, values.high, n)
         if self.parameters == "fit":
-            return _series.fitted(values, n)
-        return _series.greedy(values, n, "mass" if self.parameters == "greedy" else "density")
+            return series.fitted(values, n)
+        return series.greedy(values, n, "mass" if self.parameters == "greedy" else "density")
 
     def _smallest(self, values: Density, tol: float) -> "Candidate":
-        """By bisection between the last power of two that fails and the first that holds."""
+        """Find the fewest components between a power of two that fails and one that holds."""
         low, high, found = 0, 1, self._choose(values, 1)
         while found.expected > tol:
             if high == MOST_COMPONENTS:
@@ -260,12 +238,12 @@ class AdditiveMap(KernelMap):
                 f"n_components={asked} is more than the rank {rank} of {self.kernel!r} on these "
                 f"values; {rank} features per value are used",
                 UserWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
 
 
 class Candidate:
-    """Features of values made by a method, and their expected relative error."""
+    """The features of values made by a method, and their expected relative error."""
 
     def __init__(
         self, method: str, values: Density, features: Function, parameters: Array | None = None
@@ -278,9 +256,114 @@ class Candidate:
 
 
 def _own_parameters(parameters: Any) -> Array:
+    """Check parameters that the user gives."""
     k = np.atleast_1d(np.asarray(parameters, np.float64))
     if k.ndim != 1 or not 1 <= k.size <= MOST_COMPONENTS or not np.all(np.isfinite(k) & (k > 0)):
         raise ValueError(
             f"parameters must be 1 to {MOST_COMPONENTS} numbers > 0, got {parameters!r}"
         )
     return k
+
+
+def nystroem(values: Density, n: int) -> Function:
+    """Project on the parameters of the fitted chi-squared series."""
+    homogeneous = values.kernel.nonnegative
+    scale = 1.0 if homogeneous else CHI2_HALF_WIDTH / half_width(values.kernel)
+    u = series.landmarks(values, n, scale)[::-1] / scale
+    r = values.kernel.weight(values.kernel.value(u))
+    lam, U = np.linalg.eigh(one_dimensional(values.kernel, u, r, u, r))
+    kept = lam > lam[-1] * u.size * np.finfo(float).eps
+    return _projection(values.kernel, u, r, (U[:, kept] / np.sqrt(lam[kept]))[:, ::-1])
+
+
+def eigen(values: Density, n: int) -> Function:
+    """Project on the leading ``n`` directions of all bins."""
+    root = np.sqrt(values.with_floor(EIGEN_FLOOR))
+    lam, U = np.linalg.eigh(root[:, None] * values.kernel_matrix() * root)
+    lam, U = lam[::-1][:n], U[:, ::-1][:, :n]
+    kept = lam > lam[0] * root.size * np.finfo(float).eps
+    directions = root[:, None] * U[:, kept] / np.sqrt(lam[kept])
+    return _projection(values.kernel, values.u, values.weight, directions)
+
+
+def _projection(kernel: AdditiveKernel, u: Array, r: Array, directions: Array) -> Function:
+    def features(x: Array) -> Array:
+        return one_dimensional(kernel, kernel.coordinate(x), kernel.weight(x), u, r) @ directions
+
+    return features
+
+
+def harmonic(values: Density, n: int) -> Function:
+    """Sample the spectrum at the step that has the least mean square error."""
+    kernel, K, w = values.kernel, values.kernel_matrix(), values.mass
+    spectrum = spectrum_of(kernel)
+
+    def error(log_step: float) -> float:
+        phi = _waves(kernel, spectrum, float(np.exp(log_step)), n)(values.x)
+        return float(w @ np.square(K - phi @ phi.T) @ w)
+
+    longest = np.log(2 * np.pi / half_width(kernel))
+    grid = longest - np.linspace(0, 5, 40)
+    best = int(np.argmin([error(step) for step in grid]))
+    near = (grid[min(best + 1, grid.size - 1)], grid[max(best - 1, 0)])
+    step = minimize_scalar(error, bounds=near, method="bounded").x
+    return _waves(kernel, spectrum, float(np.exp(step)), n)
+
+
+def _waves(kernel: AdditiveKernel, spectrum: Function, step: float, n: int) -> Function:
+    """Return ``n`` waves: pairs at multiples of ``step`` around 0 or, if even, half a step."""
+    frequencies = step * (np.arange(1, n // 2 + 1) - (0.5 if n % 2 == 0 else 0))
+    size = np.sqrt(2 * step * np.maximum(spectrum(frequencies), 0))
+    constant = np.sqrt(step * np.maximum(spectrum(np.zeros(n % 2)), 0))
+
+    def features(x: Array) -> Array:
+        angle = kernel.coordinate(x)[:, None] * frequencies
+        pairs = np.stack([size * np.cos(angle), size * np.sin(angle)], axis=2)
+        first = np.broadcast_to(constant, (x.size, constant.size))
+        return kernel.weight(x)[:, None] * np.hstack([first, pairs.reshape(x.size, 2 * size.size)])
+
+    return features
+
+
+def spectrum_of(kernel: AdditiveKernel) -> Function:
+    r"""Integrate :math:`\kappa(\omega) = \frac1\pi \int_0^\infty P(t) \cos \omega t\, dt`."""
+    width = half_width(kernel)
+    ends = width * 2.0 ** np.arange(1, 12)
+    small = np.abs(kernel.profile(ends)) <= 1e-10 * np.abs(kernel.profile(np.zeros(1)))
+    if not small.any():
+        raise ValueError(
+            f"the harmonic method needs a profile that falls to 0; {kernel!r}'s does not"
+        )
+    end = ends[np.argmax(small)]
+    at, weight = np.polynomial.legendre.leggauss(16)
+    edges = np.linspace(0, end, 129)
+    t = (edges[:-1, None] + (at + 1) / 2 * np.diff(edges)[:, None]).ravel()
+    mass = np.tile(weight, 128) * end / 256 * kernel.profile(t) / np.pi
+    return lambda frequencies: np.cos(np.multiply.outer(frequencies, t)) @ mass
+
+
+def half_width(kernel: AdditiveKernel) -> float:
+    """Return the smallest ``t`` found with ``P(t) <= P(0) / 2``."""
+    t = np.geomspace(1e-6, 1e9, 1501)
+    below = kernel.profile(t) <= kernel.profile(np.zeros(1)) / 2
+    if not below.any():
+        raise ValueError(f"the profile of {kernel!r} never falls to half its value at 0")
+    return float(t[np.argmax(below)])
+
+
+def chebyshev(values: Density, n: int) -> Function:
+    """Take the Fourier basis in ``theta = gd(pi omega)``, integrated by the midpoint rule."""
+    theta = (np.arange(1001) + 0.5) / 1001 * np.pi - np.pi / 2
+    omega = np.arctanh(np.tan(theta / 2)) * 2 / np.pi
+    order = np.array([(i + 1) // 2 * (1 if i % 2 else -1) for i in range(n)])
+    basis = np.exp(-2j * np.multiply.outer(theta, order)) / theta.size
+
+    def features(x: Array) -> Array:
+        some = np.array_split(np.log(x), 1 + x.size // 1000)  # the waves of all fill the memory
+        waves = [np.exp(1j * np.multiply.outer(few, omega)) @ basis for few in some]
+        return np.sqrt(x)[:, None] * np.concatenate(waves).real
+
+    return features
+
+
+METHODS = {"harmonic": harmonic, "chebyshev": chebyshev, "nystroem": nystroem, "eigen": eigen}

@@ -18,40 +18,57 @@ The exponential of an additive kernel is a Gaussian too, on the kernel's own map
 :math:`w \sim N(0, \gamma I)` on :math:`\varphi(x)` (Li, Lebanon and Sminchisescu, *A Linear
 Approximation to the χ² Kernel with Geometric Convergence*, 2012). An explicit map is a little
 short; :math:`\varphi(x)` is stretched to its exact length :math:`\sqrt{k(x, x)}`.
+
+Frequencies, the rows of a matrix whose rows are each drawn from :math:`N(0, I)`, are drawn
+independently or, for a smaller error, not:
+
+- *gaussian*: independent;
+- *orthogonal*: :math:`S Q^T`, the columns of :math:`Q` a uniformly random orthonormal system,
+  :math:`S` diagonal with lengths of Gaussian vectors, so that no two rows repeat each other. The
+  gain is that of the share of all directions that a group of rows fills, and in few directions most
+  of the data differs: rows are orthogonal within :math:`r` principal directions of the data,
+  :math:`r` such that groups are full, and independent across them;
+- *qmc*: normal quantiles of a scrambled Sobol sequence, which fills the unit cube evenly;
+- *structured*: :math:`\sqrt p\, H D_1 H D_2 H D_3`, :math:`H` the orthonormal Walsh-Hadamard matrix
+  of a size :math:`p` that is a power of two, :math:`D_r` diagonals of random signs. These are
+  orthogonal rows that are never stored, at :math:`O(p \log p)` additions per product. All have
+  length :math:`\sqrt p`: the mean is off by up to :math:`0.55 / p`.
 """
 
 import math
-from typing import Any, Self
+from collections.abc import Callable
+from dataclasses import KW_ONLY
+from typing import Any, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.special import ndtri
+from scipy.stats import qmc
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, clone
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted
 
-from hilbin._arrays import Array, Matrix, row_sums
+from hilbin._arrays import Array, Matrix, row_sums, to_dense
 from hilbin._core import core
-from hilbin.kernels import AdditiveKernel, Exponential, Gaussian, Kernel
-from hilbin.maps._base import KernelMap, measured, require_count, sample_rows, to_dense
-from hilbin.maps._frequencies import (
-    KINDS,
-    Projection,
-    dense_projection,
-    gaussian,
-    orthogonal_along,
-    sobol,
-    structured,
-    structured_projection,
-)
+from hilbin._parameters import estimator, require_choice, require_whole
+from hilbin.kernels import AdditiveKernel, Exponential, Gaussian
 from hilbin.maps.additive import AdditiveMap
+from hilbin.maps.base import KernelMap, measured, sample_rows
 from hilbin.parallel import blas_threads, ranges, stream
 
+Projection: TypeAlias = Callable[[Matrix], Array]
+
+KINDS = ("orthogonal", "gaussian", "qmc", "structured")
+SPARSE_DENSITY = 0.1  # from here on a dense product is faster than a sparse one
+ROUNDS = 3
+LEAST_WIDTHS = (64, 256)
+LEAST_SAMPLE = 64  # rows from which principal directions can be told
 SAMPLE_VALUES = 1 << 21  # mapped, in which principal directions are found
-BLOCK_ROWS = 512  # a product of fewer rows is slower
-BLOCK_BYTES = 1 << 24
-STRUCTURED_BLOCK_BYTES = 1 << 20  # rows stay in the cache from the padding to the cosines
+ROWS_PER_TASK = 512  # a product of fewer rows is slower
+BYTES_PER_TASK = 1 << 24
+STRUCTURED_BYTES_PER_TASK = 1 << 20  # rows stay in the cache from the padding to the cosines
 
 
+@estimator
 class FourierMap(ClassNamePrefixFeaturesOutMixin, KernelMap):
     r"""Random Fourier features of a Gaussian kernel, or of an additive kernel's exponential.
 
@@ -64,6 +81,7 @@ class FourierMap(ClassNamePrefixFeaturesOutMixin, KernelMap):
     Parameters
     ----------
     kernel : Gaussian, or Exponential of an additive kernel
+        The kernel; a rule such as ``gamma="median"`` is resolved on the data of ``fit``.
     n_components : int, default 1024
         Features: cosines and sines in pairs, so that every row has length 1. If odd, the last
         frequency has one feature, a cosine with a random phase.
@@ -74,13 +92,12 @@ class FourierMap(ClassNamePrefixFeaturesOutMixin, KernelMap):
         the choice for many inputs, that is, bins times components of the additive map. Evenly
         spread (qmc) ones err least, by up to ten times, for fewer than about ten inputs.
     feature_map : transformer, optional
-        Map of the additive kernel; cloned, then fitted. By default
+        A map of the additive kernel; cloned, then fitted. By default
         ``AdditiveMap(kernel.kernel)``, whose 5 components are few for ``Intersection``. Only for
         ``Exponential``.
-    n_jobs : int, optional
-        Threads, as in joblib.
     random_state : int, RandomState or None
-        Draws the frequencies, and the rows that ``gamma="median"`` and ``error_`` look at.
+        Random seed of the frequencies, and of the rows that ``gamma="median"`` and ``error_`` look
+        at.
 
     Attributes
     ----------
@@ -89,15 +106,13 @@ class FourierMap(ClassNamePrefixFeaturesOutMixin, KernelMap):
     feature_map_ : transformer or None
         The fitted map of the additive kernel; None for ``Gaussian``.
     frequencies_ : ndarray of shape (n_components / 2, n_mapped), or None
-        :math:`W`, in the precision of the training data; None if structured.
-    signs_ : ndarray of shape (n_blocks, 3, p), or None
-        Random signs of the structured frequencies, :math:`D_3, D_2, D_1` of each block.
+        The matrix :math:`W`, in the precision of the training data; None if structured.
+    signs_ : ndarray of shape (n_groups, 3, p), or None
+        Random signs of the structured frequencies, :math:`D_3, D_2, D_1` of each group.
     rows_ : ndarray of shape (n_components / 2,), or None
-        Rows kept of the structured blocks, one block of ``p`` after the other.
+        Rows kept of the structured groups, one group of ``p`` after the other.
     error_ : MapError
-        Measured on at most 500 of the training rows.
-    n_features_in_ : int
-        Columns of the training data.
+        The error measured on at most 500 of the training rows.
 
     Examples
     --------
@@ -114,33 +129,14 @@ class FourierMap(ClassNamePrefixFeaturesOutMixin, KernelMap):
            [0.51, 1.  ]])
     """
 
-    def __init__(
-        self,
-        kernel: Kernel,
-        n_components: int = 1024,
-        *,
-        kind: str = "orthogonal",
-        feature_map: Any = None,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.kernel = kernel
-        self.n_components = n_components
-        self.kind = kind
-        self.feature_map = feature_map
-        self.n_jobs = n_jobs
-        self.random_state = random_state
+    n_components: int = 1024
+    _: KW_ONLY
+    kind: str = "orthogonal"
+    feature_map: Any = None
+    random_state: Any = None
 
-    def fit(self, X: object, y: object = None) -> Self:
-        """Draw the frequencies.
-
-        Parameters
-        ----------
-        X : array-like or CSR of shape (n, d)
-        y : ignored
-        """
-        pairs = self._checked_pairs()
-        rows = self._rows(X, reset=True)
+    def _fit(self, rows: Matrix) -> None:
+        pairs = (int(self.n_components) + 1) // 2
         rng = check_random_state(self.random_state)
         self.kernel_: Any = self.kernel._resolve(rows, rng)
         self.feature_map_ = self._fitted_map(rows)
@@ -161,26 +157,10 @@ class FourierMap(ClassNamePrefixFeaturesOutMixin, KernelMap):
         some = sample_rows(rows, rng)
         Z = self._features(some)
         self.error_ = measured(self.kernel_._gram(some, None, self.n_jobs), Z @ Z.T, per="row")
-        return self
 
-    def transform(self, X: object) -> Array:
-        """Features of the rows.
-
-        Parameters
-        ----------
-        X : array-like or CSR of shape (n, d)
-
-        Returns
-        -------
-        Z : ndarray of shape (n, n_components)
-            float32 if the data is float32, else float64.
-        """
-        check_is_fitted(self)
-        return self._features(self._rows(X))
-
-    def _checked_pairs(self) -> int:
-        """Half of ``n_components``, rounded up, once all parameters are in order."""
-        kernel = self._checked_kernel()
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        kernel = self.kernel
         of_additive = isinstance(kernel, Exponential) and isinstance(kernel.kernel, AdditiveKernel)
         if not (of_additive or isinstance(kernel, Gaussian)):
             raise TypeError(
@@ -191,9 +171,8 @@ class FourierMap(ClassNamePrefixFeaturesOutMixin, KernelMap):
             raise ValueError(
                 "feature_map is for Exponential(additive kernel); Gaussian takes rows as is"
             )
-        if self.kind not in KINDS:
-            raise ValueError(f"kind must be one of {', '.join(KINDS)}, got {self.kind!r}")
-        return (require_count("n_components", self.n_components) + 1) // 2
+        require_choice("kind", self.kind, KINDS)
+        require_whole("n_components", self.n_components, 1)
 
     def _drawn(self, pairs: int, width: int, rows: Matrix, rng: Any) -> Array:
         if self.kind != "orthogonal":
@@ -205,15 +184,11 @@ class FourierMap(ClassNamePrefixFeaturesOutMixin, KernelMap):
     def _fitted_map(self, rows: Matrix) -> Any:
         if isinstance(self.kernel_, Gaussian):
             return None
-        given = (
-            AdditiveMap(self.kernel_.kernel)
-            if self.feature_map is None
-            else clone(self.feature_map)
-        )
-        return given.fit(rows)
+        given = self.feature_map
+        return (AdditiveMap(self.kernel_.kernel) if given is None else clone(given)).fit(rows)
 
     def _scale(self) -> float:
-        """Standard deviation of the frequencies."""
+        """Return the standard deviation of the frequencies."""
         return math.sqrt(self.kernel_.gamma * (2 if self.feature_map_ is None else 1))
 
     def _features(self, rows: Matrix) -> Array:
@@ -234,26 +209,27 @@ class FourierMap(ClassNamePrefixFeaturesOutMixin, KernelMap):
         return out if self._n_features_out % 2 == 0 else self._with_phase(out)
 
     def _with_phase(self, pairs: Array) -> Array:
-        """The last cosine and sine as one cosine with a phase, of the same mean square."""
+        """Make the last cosine and sine one cosine with a phase, of the same mean square."""
         last = pairs.shape[1] // 2 - 1
         turn = np.array([math.cos(self._phase), -math.sin(self._phase)]) * math.sqrt(2)
         pairs[:, last] = pairs[:, [last, -1]] @ turn.astype(pairs.dtype)
         return np.ascontiguousarray(pairs[:, :-1])
 
     def _projection(self, dtype: Any) -> tuple[Projection, int]:
-        """The product with the frequencies, and of how many rows at a time."""
+        """Return the product with the frequencies, and how many rows it takes at a time."""
         if self.frequencies_ is None:
             row_bytes = dtype.itemsize * max(self.signs_.shape[-1], self.rows_.size)
             project = structured_projection(self.signs_, self.rows_, self._scale(), dtype)
-            return project, max(8, STRUCTURED_BLOCK_BYTES // row_bytes)
-        height = 2 * BLOCK_BYTES // (dtype.itemsize * self._n_features_out)
-        return dense_projection(self.frequencies_, dtype), min(max(64, height), BLOCK_ROWS)
+            return project, max(8, STRUCTURED_BYTES_PER_TASK // row_bytes)
+        height = 2 * BYTES_PER_TASK // (dtype.itemsize * self._n_features_out)
+        return dense_projection(self.frequencies_, dtype), min(max(64, height), ROWS_PER_TASK)
 
     def _mapped(self, rows: Matrix) -> tuple[Matrix, Array | None]:
-        """What the frequencies are multiplied with, and the stretch of the products of each row."""
+        """Return what frequencies are multiplied with, and the stretch of every row's products."""
         if self.feature_map_ is None:
             return rows, None
-        mapped = getattr(self.feature_map_, "_features", self.feature_map_.transform)(rows)
+        own = isinstance(self.feature_map_, KernelMap)  # which need not check rows again
+        mapped = (self.feature_map_._features if own else self.feature_map_.transform)(rows)
         if sp.issparse(mapped):
             mapped = mapped.tocsr().astype(rows.dtype, copy=False)
             norms = row_sums(mapped, np.square)
@@ -262,3 +238,97 @@ class FourierMap(ClassNamePrefixFeaturesOutMixin, KernelMap):
             norms = np.vecdot(mapped, mapped)
         exact = self.kernel_.kernel._diag(rows)
         return mapped, np.sqrt(np.divide(exact, norms, out=np.ones_like(exact), where=norms > 0))
+
+
+def gaussian(count: int, width: int, rng: np.random.RandomState) -> Array:
+    """Draw independent rows, of shape (count, width)."""
+    return rng.standard_normal((count, width))
+
+
+def orthogonal(count: int, width: int, rng: np.random.RandomState) -> Array:
+    """Draw rows of which every ``width`` are orthogonal."""
+    groups = []
+    for begin in range(0, count, width):
+        size = min(width, count - begin)
+        Q, R = np.linalg.qr(rng.standard_normal((width, size)))
+        # QR leaves signs open; this choice makes Q uniform.
+        lengths = np.copysign(np.sqrt(rng.chisquare(width, size)), np.diag(R))
+        groups.append((Q * lengths).T)
+    return np.concatenate(groups)
+
+
+def orthogonal_along(sample: Array, count: int, rng: np.random.RandomState) -> Array:
+    """Draw rows that are orthogonal within leading principal directions of ``sample``."""
+    n, width = sample.shape
+    groups = -(-count // max(1, min(width, n - 1)))
+    rank = -(-count // groups)
+    if rank == width or n < LEAST_SAMPLE:
+        return orthogonal(count, width, rng)
+    V = np.linalg.svd(sample - sample.mean(axis=0), full_matrices=False)[2][:rank]
+    across = gaussian(count, width, rng)
+    return orthogonal(count, rank, rng) @ V + (across - (across @ V.T) @ V)
+
+
+def sobol(count: int, width: int, rng: np.random.RandomState) -> Array:
+    """Draw rows whose quantiles fill the unit cube evenly."""
+    if width > qmc.Sobol.MAXDIM:
+        raise ValueError(
+            f'kind="qmc" takes rows of at most {qmc.Sobol.MAXDIM} values after the map, got '
+            f'{width}; take kind="structured"'
+        )
+    sequence = qmc.Sobol(
+        width, scramble=True, seed=np.random.default_rng(rng.randint(2**31, size=4))
+    )
+    # The sequence is even over powers of two.
+    points = sequence.random_base2((count - 1).bit_length())[:count]
+    half_step = 2.0 ** -(sequence.bits + 1)
+    return ndtri(np.clip(points, half_step, 1 - half_step))
+
+
+def structured(count: int, width: int, rng: np.random.RandomState) -> tuple[Array, Array]:
+    """Draw signs of shape (groups, ROUNDS, p), and which ``count`` rows of the groups are kept."""
+    # A matrix as narrow as few inputs has too few signs to be random, one much wider than there
+    # are rows to keep has few orthogonal ones among them.
+    least, enough = LEAST_WIDTHS
+    p = max(least, min(1 << count.bit_length() - 1, enough), 1 << (width - 1).bit_length())
+    groups = -(-count // p)
+    signs = rng.choice(np.array([-1, 1], np.int8), (groups, ROUNDS, p))
+    last = np.sort(rng.choice(p, count - (groups - 1) * p, replace=False))
+    return signs, np.concatenate([*[np.arange(p)] * (groups - 1), last])
+
+
+def dense_projection(frequencies: Array, dtype: Any) -> Projection:
+    """Return the product of rows with a matrix of frequencies, as a function."""
+    # Stored in Fortran order, the transpose is what sparse rows are multiplied by without a copy.
+    W = frequencies.astype(dtype, order="F", copy=False).T
+
+    def project(rows: Matrix) -> Array:
+        if sp.issparse(rows) and rows.nnz >= SPARSE_DENSITY * rows.shape[0] * rows.shape[1]:
+            rows = rows.toarray()
+        product: Array = rows @ W
+        return product
+
+    return project
+
+
+def structured_projection(signs: Array, kept: Array, scale: float, dtype: Any) -> Projection:
+    """Return the product of padded rows with ``scale`` times the structured frequencies."""
+    p = signs.shape[-1]
+    # sqrt(p) and the norms of three Hadamard matrices leave 1 / p.
+    factors = signs * np.array([scale, p**-0.5, p**-0.5])[:, None]
+    factors = factors.astype(dtype)
+
+    def project(rows: Matrix) -> Array:
+        rows = to_dense(rows)
+        n, width = rows.shape
+        padded = np.empty((n, p), dtype)
+        products = np.empty((n, len(kept)), dtype)
+        for group, group_factors in enumerate(factors):
+            padded[:, :width] = rows
+            padded[:, width:] = 0
+            core.hadamard(padded, group_factors, 0, n)
+            columns = slice(group * p, (group + 1) * p)
+            np.take(padded, kept[columns], axis=1, out=products[:, columns], mode="clip")
+        return products
+
+    return project

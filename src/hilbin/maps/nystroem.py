@@ -18,39 +18,29 @@ Method to Speed Up Kernel Machines*, 2001). Any positive definite kernel will do
 """
 
 import warnings
-from typing import Any, Self
+from dataclasses import KW_ONLY
+from typing import Any
 
 import numpy as np
 from sklearn import get_config
-from sklearn.base import ClassNamePrefixFeaturesOutMixin
-from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted
 
 from hilbin._arrays import Array, Matrix, to_dense
-from hilbin.kernels import Kernel
-from hilbin.maps._base import KernelMap, measured, require_count, sample_rows
-from hilbin.maps._landmarks import (
-    choose_landmarks,
-    landmark_gram,
-    no_landmarks,
-    require_positive_definite,
-    spectrum,
-)
+from hilbin._parameters import estimator, require_whole
+from hilbin.maps.landmarks import LandmarkMap, choose_landmarks, spectrum
 from hilbin.parallel import blas_threads
 
 
-class NystroemMap(ClassNamePrefixFeaturesOutMixin, KernelMap):
+@estimator
+class NystroemMap(LandmarkMap):
     r"""Features :math:`\Lambda^{-1/2} U^T K_{Zx}` of any positive definite kernel, from landmarks.
 
     With :math:`K_{ZZ} = U \Lambda U^T` the Gram matrix of the landmarks, inner products of the
     features are :math:`K_{xZ} K_{ZZ}^+ K_{Zy}`. The error is positive semi-definite: it is 0 for a
-    landmark, and the norm of a row is never overestimated.
+    landmark, and the norm of a row is never overestimated. Besides its features, ``transform``
+    uses about as much memory as scikit-learn's ``working_memory`` setting.
 
     Parameters
     ----------
-    kernel : Kernel
-        A positive definite one; rules such as ``gamma="median"`` are resolved on the data of
-        ``fit``.
     n_components : int, default 100
         Number of landmarks, and of columns unless the landmarks are linearly dependent. Ignored
         when ``landmarks`` gives the rows.
@@ -58,28 +48,14 @@ class NystroemMap(ClassNamePrefixFeaturesOutMixin, KernelMap):
         How to choose rows of ``X``: at random, far from each other (``n_components`` passes over
         at most ``max(20 n_components, 10000)`` rows), or by their approximate ridge leverage
         scores; or the rows themselves.
-    n_jobs : int, optional
-        Threads, as in joblib.
-    random_state : int, RandomState or None
-        Chooses the landmarks and the rows on which rules and the error are measured.
 
     Attributes
     ----------
-    kernel_ : Kernel
-        ``kernel`` without rules.
-    landmarks_ : ndarray or CSR of shape (D, d)
-        The landmarks, in the dtype and the storage of the data of ``fit``.
     projection_ : ndarray
-        Of shape ``(D, n_components_)``: :math:`U \Lambda^{-1/2}`, by falling eigenvalue;
+        The matrix :math:`U \Lambda^{-1/2}` of shape ``(D, n_components_)``, by falling eigenvalue;
         eigenvalues that may be rounding are left out.
     n_components_ : int
         Number of columns.
-    error_ : MapError
-        Measured on at most 500 rows of the data of ``fit`` that are no landmarks.
-    n_features_in_ : int
-        Number of columns of the data of ``fit``.
-    feature_names_in_ : ndarray of str
-        Their names, if they are strings.
 
     Examples
     --------
@@ -95,68 +71,28 @@ class NystroemMap(ClassNamePrefixFeaturesOutMixin, KernelMap):
     True
     """
 
-    def __init__(
-        self,
-        kernel: Kernel,
-        n_components: int = 100,
-        *,
-        landmarks: Any = "uniform",
-        n_jobs: int | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.kernel = kernel
-        self.n_components = n_components
-        self.landmarks = landmarks
-        self.n_jobs = n_jobs
-        self.random_state = random_state
+    n_components: int = 100
+    _: KW_ONLY
+    landmarks: Any = "uniform"
 
-    def fit(self, X: object, y: object = None) -> Self:
-        """Choose the landmarks and decompose their Gram matrix.
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        require_whole("n_components", self.n_components, 1)
 
-        Parameters
-        ----------
-        X : array-like or CSR of shape (n, d)
-        y : ignored
+    def _find_landmarks(self, rows: Matrix, rng: Any) -> Matrix:
+        count = int(self.n_components)
+        return choose_landmarks(self.kernel_, rows, self.landmarks, count, rng, self.n_jobs)
 
-        Returns
-        -------
-        self : NystroemMap
-        """
-        count = require_count("n_components", self.n_components)
-        require_positive_definite(self._checked_kernel(), self)
-        rows = self._rows(X, reset=True)
-        # One generator: the same seed again would measure the error on the landmarks.
-        rng = check_random_state(self.random_state)
-        self.kernel_ = self.kernel.resolve(rows, rng)
-        self.landmarks_ = choose_landmarks(
-            self.kernel_, rows, self.landmarks, count, rng, self.n_jobs
-        )
-        K = landmark_gram(self.kernel_, self.landmarks_, self.n_jobs)
+    def _decompose(self, K: Array, rows: Matrix) -> None:
         values, vectors = spectrum(K, rows.dtype)
         self.projection_ = vectors / np.sqrt(values)
         self.n_components_ = len(values)
-        if isinstance(self.landmarks, str) and self.n_components_ < count:
-            self._warn_fewer(count, rows.shape[0])
-        sample = no_landmarks(self.kernel_, sample_rows(rows, rng), self.landmarks_, self.n_jobs)
-        F = self._features(sample)
-        self.error_ = measured(to_dense(self.kernel_.gram(sample)), F @ F.T, per="row")
-        return self
+        if isinstance(self.landmarks, str) and self.n_components_ < self.n_components:
+            self._warn_fewer(rows.shape[0])
 
-    def transform(self, X: object) -> Array:
-        """Features of ``X``.
-
-        Parameters
-        ----------
-        X : array-like or CSR of shape (n, d)
-
-        Returns
-        -------
-        F : ndarray
-            Of shape ``(n, n_components_)``; float32 if ``X`` is float32, else float64. Besides
-            it, about as much memory is used as scikit-learn's ``working_memory`` setting.
-        """
-        check_is_fitted(self)
-        return self._features(self._rows(X))
+    def _approximation(self, rows: Matrix) -> Array:
+        F = self._features(rows)
+        return F @ F.T
 
     def _features(self, X: Matrix) -> Array:
         F = np.empty((X.shape[0], self.n_components_), X.dtype)
@@ -167,15 +103,15 @@ class NystroemMap(ClassNamePrefixFeaturesOutMixin, KernelMap):
                 F[rows] = to_dense(K) @ self.projection_.astype(K.dtype)
         return F
 
-    def _warn_fewer(self, count: int, n_rows: int) -> None:
-        found = self.n_components_
+    def _warn_fewer(self, n_rows: int) -> None:
+        count, found = self.n_components, self.n_components_
         what = (
             "rows" if found == n_rows else f"linearly independent landmarks found in {n_rows} rows"
         )
         warnings.warn(
             f"n_components={count} is more than the {found} {what}: the map has {found} columns",
             UserWarning,
-            stacklevel=3,
+            stacklevel=6,
         )
 
     @property

@@ -17,47 +17,40 @@ then a new projection, :math:`P` times (Pati, Rezaiifar and Krishnaprasad, 1993)
 """
 
 import warnings
-from typing import Any, Literal, Self
+from dataclasses import KW_ONLY
+from typing import Any, Literal
 
 import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.linalg import aslinearoperator
 from sklearn import get_config
-from sklearn.base import ClassNamePrefixFeaturesOutMixin
-from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted
 
 from hilbin._arrays import Array, Matrix, to_dense
+from hilbin._parameters import estimator, require_choice, require_whole
 from hilbin._state import stored
-from hilbin.kernels import Kernel
-from hilbin.maps._base import KernelMap, measured, require_count, sample_rows
-from hilbin.maps._landmarks import (
-    choose_landmarks,
-    landmark_gram,
-    no_landmarks,
-    require_positive_definite,
-    spectrum,
-)
+from hilbin.maps.landmarks import LandmarkMap, choose_landmarks, spectrum
 from hilbin.parallel import blas_threads
 
 
-class SparseProjectionMap(ClassNamePrefixFeaturesOutMixin, KernelMap):
+@estimator
+class SparseProjectionMap(LandmarkMap):
     r"""Sparse coordinates :math:`K_{BB}^+ K_{Bx}` in a few landmarks ``B`` chosen for every row.
 
     The kernel is approximated by :math:`\Phi(x)^T K_{ZZ} \Phi(y)`, with ``inner_`` for
     :math:`K_{ZZ}`, or with ``orthonormal=True`` by ordinary inner products of dense features. A
     landmark reproduces itself, and the norm of a row is never overestimated.
 
+    ``transform`` returns CSR of shape ``(n, D)`` with ``n_nonzero`` entries in every row, some of
+    which may be 0, or an array of shape ``(n, rank)``. Besides it, about as much memory is used as
+    scikit-learn's ``working_memory`` setting.
+
     Parameters
     ----------
-    kernel : Kernel
-        A positive definite one; rules such as ``gamma="median"`` are resolved on the data of
-        ``fit``.
     landmarks : int, default 100, or array-like or CSR of shape (D, d)
         Number of landmarks, chosen from ``X``; or the rows themselves.
     n_nonzero : int, default 5
         Number of landmarks that represent one row.
-    choose : {"uniform", "kmeans++", "leverage"}
+    landmark_selection : {"uniform", "kmeans++", "leverage"}
         How landmarks are chosen, if ``landmarks`` is their number: at random, far from each other,
         or by their approximate ridge leverage scores.
     selection : {"nearest", "pursuit"}
@@ -65,27 +58,14 @@ class SparseProjectionMap(ClassNamePrefixFeaturesOutMixin, KernelMap):
         pursuit finds. Pursuit is more accurate and ``n_nonzero`` times the work.
     orthonormal : bool, default False
         Whether features are dense, :math:`L^T \Phi(x)` with :math:`K_{ZZ} = L L^T`.
-    n_jobs : int, optional
-        Threads for kernel values, as in joblib.
-    random_state : int, RandomState or None
-        Chooses the landmarks and the rows on which rules and the error are measured.
 
     Attributes
     ----------
-    kernel_ : Kernel
-        ``kernel`` without rules.
-    landmarks_ : ndarray or CSR of shape (D, d)
-        The landmarks, in the dtype and the storage of the data of ``fit``.
     inner_ : LinearOperator of shape (D, D)
-        :math:`K_{ZZ}` in float64.
+        The Gram matrix :math:`K_{ZZ}` in float64.
     factor_ : ndarray of shape (D, rank of :math:`K_{ZZ}`)
-        :math:`L`, by falling eigenvalue of :math:`K_{ZZ}`; only with ``orthonormal=True``.
-    error_ : MapError
-        Measured on at most 500 rows of the data of ``fit``.
-    n_features_in_ : int
-        Number of columns of the data of ``fit``.
-    feature_names_in_ : ndarray of str
-        Their names, if they are strings.
+        The factor :math:`L`, by falling eigenvalue of :math:`K_{ZZ}`; only with
+        ``orthonormal=True``.
 
     Examples
     --------
@@ -97,97 +77,58 @@ class SparseProjectionMap(ClassNamePrefixFeaturesOutMixin, KernelMap):
     array([[0.7, 0.3, 0. ]])
     """
 
-    def __init__(
-        self,
-        kernel: Kernel,
-        landmarks: Any = 100,
-        n_nonzero: int = 5,
-        *,
-        choose: Literal["uniform", "kmeans++", "leverage"] = "uniform",
-        selection: Literal["nearest", "pursuit"] = "nearest",
-        orthonormal: bool = False,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.kernel = kernel
-        self.landmarks = landmarks
-        self.n_nonzero = n_nonzero
-        self.choose = choose
-        self.selection = selection
-        self.orthonormal = orthonormal
-        self.n_jobs = n_jobs
-        self.random_state = random_state
+    landmarks: Any = 100
+    n_nonzero: int = 5
+    _: KW_ONLY
+    landmark_selection: Literal["uniform", "kmeans++", "leverage"] = "uniform"
+    selection: Literal["nearest", "pursuit"] = "nearest"
+    orthonormal: bool = False
 
-    def fit(self, X: object, y: object = None) -> Self:
-        """Choose the landmarks and compute their Gram matrix.
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        require_choice("selection", self.selection, (*SELECTIONS,))
+        require_whole("n_nonzero", self.n_nonzero, 1)
+        if np.ndim(self.landmarks) == 0:
+            require_whole("landmarks", self.landmarks, 1)
+            if self.n_nonzero > self.landmarks:
+                raise ValueError(
+                    f"n_nonzero={self.n_nonzero} is more than landmarks={self.landmarks}"
+                )
 
-        Parameters
-        ----------
-        X : array-like or CSR of shape (n, d)
-        y : ignored
-
-        Returns
-        -------
-        self : SparseProjectionMap
-        """
-        require_positive_definite(self._checked_kernel(), self)
-        if self.selection not in SELECTIONS:
-            raise ValueError(f'selection must be "nearest" or "pursuit", got {self.selection!r}')
-        rows = self._rows(X, reset=True)
-        # One generator: the same seed again would measure the error on the landmarks.
-        rng = check_random_state(self.random_state)
-        self.kernel_ = self.kernel.resolve(rows, rng)
-        self.landmarks_ = self._find_landmarks(rows, rng)
-        self._K = landmark_gram(self.kernel_, self.landmarks_, self.n_jobs)
-        self._spans = _Spans(self._K)
-        self.inner_ = aslinearoperator(self._K)
-        if self.orthonormal:
-            values, vectors = spectrum(self._K)
-            self.factor_ = vectors * np.sqrt(values)
-        sample = no_landmarks(self.kernel_, sample_rows(rows, rng), self.landmarks_, self.n_jobs)
-        Phi = self._coordinates(sample)
-        approximation = Phi @ (Phi @ self._K).T
-        self.error_ = measured(to_dense(self.kernel_.gram(sample)), approximation, per="row")
-        return self
-
-    def transform(self, X: object) -> Any:
-        """Coordinates of ``X``, or features with ``orthonormal=True``.
-
-        Parameters
-        ----------
-        X : array-like or CSR of shape (n, d)
-
-        Returns
-        -------
-        Phi : csr_array of shape (n, D), or ndarray of shape (n, rank)
-            float32 if ``X`` is float32, else float64; the CSR has ``n_nonzero`` entries in every
-            row, some of which may be 0. Besides it, about as much memory is used as scikit-learn's
-            ``working_memory`` setting.
-        """
-        check_is_fitted(self)
-        Phi = self._coordinates(self._rows(X))
-        return Phi @ self.factor_.astype(Phi.dtype) if self.orthonormal else Phi
-
-    def _find_landmarks(self, X: Matrix, rng: Any) -> Matrix:
-        n_nonzero = require_count("n_nonzero", self.n_nonzero)
+    def _find_landmarks(self, rows: Matrix, rng: Any) -> Matrix:
         by_number = np.ndim(self.landmarks) == 0
-        count = require_count("landmarks", self.landmarks) if by_number else 0
-        if by_number and n_nonzero > count:
-            raise ValueError(f"n_nonzero={n_nonzero} is more than landmarks={count}")
-        how, name = (self.choose, "choose") if by_number else (self.landmarks, "landmarks")
-        Z = choose_landmarks(self.kernel_, X, how, count, rng, self.n_jobs, name=name)
-        found, n_rows = Z.shape[0], X.shape[0]
-        if n_nonzero > found:
+        count = int(self.landmarks) if by_number else 0
+        name = "landmark_selection" if by_number else "landmarks"
+        how = getattr(self, name)
+        Z = choose_landmarks(self.kernel_, rows, how, count, rng, self.n_jobs, name=name)
+        found, n_rows = Z.shape[0], rows.shape[0]
+        if self.n_nonzero > found:
             whence = f"landmarks found in {n_rows} sample(s)" if by_number else "rows of landmarks"
-            raise ValueError(f"n_nonzero={n_nonzero} is more than the {found} {whence}")
+            raise ValueError(f"n_nonzero={self.n_nonzero} is more than the {found} {whence}")
         if found < count:
             what = "rows" if found == n_rows else f"landmarks found in {n_rows} rows"
             message = f"landmarks={count} is more than the {found} {what}: the map has {found}"
-            warnings.warn(message, UserWarning, stacklevel=3)
+            warnings.warn(message, UserWarning, stacklevel=5)
         return Z
 
+    def _decompose(self, K: Array, rows: Matrix) -> None:
+        self._K = K
+        self._spans = _Spans(K)
+        self.inner_ = aslinearoperator(K)
+        if self.orthonormal:
+            values, vectors = spectrum(K)
+            self.factor_ = vectors * np.sqrt(values)
+
+    def _approximation(self, rows: Matrix) -> Array:
+        Phi = self._coordinates(rows)
+        return Phi @ (Phi @ self._K).T
+
+    def _features(self, rows: Matrix) -> Any:
+        Phi = self._coordinates(rows)
+        return Phi @ self.factor_.astype(Phi.dtype) if self.orthonormal else Phi
+
     def _coordinates(self, X: Matrix) -> sp.csr_array:
-        """``Phi`` in CSR, band by band."""
+        """Return ``Phi`` in CSR, band by band."""
         D, P = len(self._K), self.n_nonzero
         select = SELECTIONS[self.selection]
         chosen, weights = np.empty((X.shape[0], P), np.int32), np.empty((X.shape[0], P), X.dtype)
@@ -227,11 +168,11 @@ class _Spans:
         self.indefiniteness = max(0.0, -float(np.linalg.eigvalsh(self.cosines)[0]))
 
     def weights(self, K: Array, subsets: Array) -> Array:
-        """``K_BB^+ K_Bx`` for kernel values ``K`` of shape (n, D) and subsets of shape (n, P)."""
+        """Return ``K_BB^+ K_Bx`` for kernel values of shape (n, D) and subsets of shape (n, P)."""
         return self._unit_weights(K, subsets) * self.scale[subsets]
 
     def _unit_weights(self, K: Array, subsets: Array) -> Array:
-        """The same for landmarks of norm 1."""
+        """Return the same for landmarks of norm 1."""
         size = subsets.shape[1]
         A = self.cosines[subsets[:, :, None], subsets[:, None, :]]
         rounding = 16 * size * float(np.finfo(K.dtype).eps)
@@ -240,13 +181,13 @@ class _Spans:
         return np.linalg.solve(A, b[:, :, None])[:, :, 0]
 
     def nearest(self, K: Array, size: int) -> Array:
-        """The ``size`` landmarks nearest to every row: ``k(x, x)`` is the same for all."""
+        """Return the ``size`` landmarks nearest to every row: ``k(x, x)`` is the same for all."""
         distances = self.squared_norms - 2 * K
         distances[:, self.unused] = np.inf
         return np.argpartition(distances, size - 1, axis=1)[:, :size]
 
     def pursuit(self, K: Array, size: int) -> Array:
-        """The ``size`` landmarks that orthogonal matching pursuit takes for every row."""
+        """Return the ``size`` landmarks that orthogonal matching pursuit takes for every row."""
         n, D = K.shape
         each = np.arange(n)
         subsets = np.empty((n, size), np.int32)

@@ -11,38 +11,38 @@ interpolation. More nodes make it more accurate and no denser (Vedaldi and Zisse
 Approximations for Efficient Classification and Detection*).
 """
 
-from typing import Any, Self
+from dataclasses import KW_ONLY, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted
 
-from hilbin._arrays import Array, Matrix
+from hilbin._arrays import Array, Matrix, to_dense
 from hilbin._core import core
+from hilbin._parameters import estimator, require_choice, require_whole
 from hilbin._state import stored
 from hilbin.kernels import AdditiveKernel
-from hilbin.maps._base import KernelMap, MapError, measured, require_count
-from hilbin.maps._density import Density, density
-from hilbin.maps._expand import Fill, expand
-from hilbin.maps._inner import NodeInner
-from hilbin.maps._nodes import TwoNodes, place
+from hilbin.maps.base import MapError, ValueMap, measured
+from hilbin.maps.density import Density, density
+from hilbin.maps.expansion import VALUES_PER_TASK, Fill, expand
+from hilbin.maps.nodes import NodeInner, TwoNodes, place
 from hilbin.parallel import blas_threads, ranges, run
 
 SPACINGS = ("auto", "log", "uniform", "quantile")
-BLOCK = 1 << 15  # values
 
 
-class SparseMap(KernelMap):
-    r"""Two features per value out of ``n_nodes``: exact inner products with ``inner_``.
+@estimator
+class SparseMap(ValueMap):
+    r"""Two features per value out of ``n_nodes``, with an inner product of their own, ``inner_``.
 
-    Column :math:`d` becomes a block of ``n_nodes`` columns, in which a value that is not 0 stores
+    Column :math:`d` becomes a group of ``n_nodes`` columns, in which a value that is not 0 stores
     exactly two neighboring entries (one of them 0 where the value is a node or outside the nodes).
     :math:`K(x, y) \approx \Phi(x)^T` ``inner_`` :math:`\Phi(y)`.
 
     Parameters
     ----------
-    kernel : AdditiveKernel
     n_nodes : int, default 20
         Nodes per column, at least 2; the cost of ``transform`` does not depend on it.
     spacing : {"auto", "log", "uniform", "quantile"} or array of floats, default "auto"
@@ -56,19 +56,17 @@ class SparseMap(KernelMap):
     domain : (low, high), optional
         Smallest and largest value to serve; by default those that count in the data. A value above
         is projected on the last node alone, one below on the first.
-    n_jobs : int, optional
-        Threads of ``transform``, as in joblib.
 
     Attributes
     ----------
     error_ : MapError
-        For a pair of values of ``domain_``; guaranteed for the intersection kernel.
+        The error for a pair of values of ``domain_``; guaranteed for the intersection kernel.
     nodes_ : ndarray
+        The nodes, ascending.
     spacing_ : str
         The spacing in use.
     inner_ : NodeInner
         The Gram matrix of the nodes for all columns, a SciPy ``LinearOperator``.
-    domain_ : (float, float)
 
     Examples
     --------
@@ -86,35 +84,12 @@ class SparseMap(KernelMap):
            [0.2 , 0.92]])
     """
 
-    kernel: AdditiveKernel
+    n_nodes: int = 20
+    spacing: Any = "auto"
+    _: KW_ONLY
+    orthonormal: bool = False
 
-    def __init__(
-        self,
-        kernel: AdditiveKernel,
-        n_nodes: int = 20,
-        spacing: Any = "auto",
-        *,
-        orthonormal: bool = False,
-        domain: tuple[float, float] | None = None,
-        n_jobs: int | None = None,
-    ) -> None:
-        self.kernel = kernel
-        self.n_nodes = n_nodes
-        self.spacing = spacing
-        self.orthonormal = orthonormal
-        self.domain = domain
-        self.n_jobs = n_jobs
-
-    def fit(self, X: object, y: object = None) -> Self:
-        """Place the nodes for the values of ``X``.
-
-        Parameters
-        ----------
-        X : array-like or CSR of shape (n, d)
-        y : ignored
-        """
-        self._check_parameters()
-        rows = self._rows(X, reset=True)
+    def _fit(self, rows: Matrix) -> None:
         values = density(self.kernel, rows, self.domain)
         candidates = self._candidates(values)
         with blas_threads(1):  # on small matrices more threads mostly wait
@@ -127,36 +102,37 @@ class SparseMap(KernelMap):
         self.domain_ = (values.low, values.high)
         if self.orthonormal:
             self._expansion = OrthonormalNodes(self._two, self.inner_.root())
-        return self
 
     def transform(self, X: object) -> Any:
-        """Features of ``X``.
+        """Return the features of ``X``.
 
         Parameters
         ----------
         X : array-like or CSR of shape (n, d)
+            Rows.
 
         Returns
         -------
         Z : CSR of shape (n, d * n_nodes)
-            With ``orthonormal``, an array for an array.
+            The features; with ``orthonormal``, an array for an array.
         """
         check_is_fitted(self)
-        rows, least = self._rows_and_least(X)
-        keeps_zero = bool(self.kernel.weight(np.zeros(1))[0] == 0)
+        return self._features(*self._rows_and_least(X))
+
+    def _features(self, rows: Matrix, least: float = 0.0) -> Any:
+        keeps_zero = self.kernel.keeps_zero
         if self.orthonormal:
             return expand(rows, self._expansion, keeps_zero, self.n_jobs)
-        if sp.issparse(rows) and not keeps_zero:
-            rows = rows.toarray()
+        if not keeps_zero:
+            rows = to_dense(rows)
         return self._entries(rows, keeps_zero, _counts(rows, keeps_zero and least <= 0))
 
-    def get_feature_names_out(self, input_features: object = None) -> Array:
-        """``<name>_0, <name>_1, ...`` for every feature that came in."""
-        check_is_fitted(self)
-        width = self._expansion.n_components if self.orthonormal else self.nodes_.size
-        return self._names_per_value(input_features, width)
+    @property
+    def _features_per_value(self) -> int:
+        return self._expansion.n_components if self.orthonormal else self.nodes_.size
 
     def _entries(self, X: Matrix, keeps_zero: bool, counts: Array) -> Any:
+        """Return the coordinates on nodes as CSR; ``counts`` says how many values a row has."""
         sparse, (n, d) = sp.issparse(X), X.shape
         if d * self.nodes_.size > np.iinfo(np.int32).max:
             raise ValueError(f"{d} columns of {self.nodes_.size} nodes each are too many")
@@ -173,7 +149,7 @@ class SparseMap(KernelMap):
             )
 
         if indptr[-1]:
-            run(task, ranges(n, max(1, BLOCK // d)), self.n_jobs)
+            run(task, ranges(n, max(1, VALUES_PER_TASK // d)), self.n_jobs)
         small = indptr[-1] <= np.iinfo(np.int32).max
         entries = (weights, indices, indptr.astype(np.int32) if small else indptr)
         kind = type(X) if sparse else sp.csr_array
@@ -187,15 +163,16 @@ class SparseMap(KernelMap):
                 f"SparseMap takes an additive kernel, got {self.kernel!r}; SparseProjectionMap "
                 "takes any kernel"
             )
-        if isinstance(self.spacing, str) and self.spacing not in SPACINGS:
-            raise ValueError(f"spacing must be one of {SPACINGS} or nodes, got {self.spacing!r}")
-        if isinstance(self.spacing, str) and require_count("n_nodes", self.n_nodes) < 2:
-            raise ValueError(f"n_nodes must be at least 2, got {self.n_nodes}")
-        if isinstance(self.spacing, str) and self.spacing == "log" and not self.kernel.nonnegative:
-            raise ValueError(f'spacing="log" is for values > 0, and {self.kernel!r} takes any')
         self._check_domain()
+        if not isinstance(self.spacing, str):
+            return
+        require_choice("spacing", self.spacing, SPACINGS)
+        require_whole("n_nodes", self.n_nodes, 2)
+        if self.spacing == "log" and not self.kernel.nonnegative:
+            raise ValueError(f'spacing="log" is for values > 0, and {self.kernel!r} takes any')
 
     def _candidates(self, values: Density) -> list[tuple[str, Array]]:
+        """Return the nodes of every spacing that is to be tried."""
         if not isinstance(self.spacing, str):
             nodes = np.asarray(self.spacing, np.float64)
             positive = not self.kernel.nonnegative or (nodes > 0).all()
@@ -210,6 +187,7 @@ class SparseMap(KernelMap):
         return [(name, nodes) for name in names for nodes in place(values, self.n_nodes, name)]
 
     def _made(self, values: Density, nodes: Array, name: str) -> tuple[MapError, TwoNodes, str]:
+        """Return coordinates on nodes, with their measured error and the name of the spacing."""
         two = TwoNodes(self.kernel, nodes, values.low, values.high)
         finer = values.finer()
         K = two.kernel_matrix(finer.x)
@@ -217,7 +195,7 @@ class SparseMap(KernelMap):
 
 
 def _counts(X: Matrix, has_zeros: bool) -> Array:
-    """Values of every row that make entries."""
+    """Return how many values of every row make entries."""
     if sp.issparse(X):
         return np.diff(X.indptr)
     if has_zeros:
@@ -227,18 +205,18 @@ def _counts(X: Matrix, has_zeros: bool) -> Array:
 
 @stored
 class OrthonormalNodes:
-    """``Phi(x)^T F``."""
+    """The features ``Phi(x)^T F``."""
 
     def __init__(self, two: TwoNodes, factor: Array) -> None:
         self.two, self.factor = two, factor
 
     @property
     def n_components(self) -> int:
-        """Features per value."""
+        """The number of features of a value."""
         return int(self.factor.shape[1])
 
     def prepare(self, dtype: npt.DTypeLike) -> Fill:
-        """See :class:`hilbin.maps._expand.Expansion`."""
+        """Return the fill function; see :class:`hilbin.maps.expansion.Expansion`."""
         factor, arguments = self.factor.astype(dtype), self.two.arguments(dtype)
 
         def fill(x: Array, out: Array, begin: int, end: int) -> None:
@@ -246,9 +224,9 @@ class OrthonormalNodes:
             node, pair = np.empty(2 * count, np.int32), np.empty(2 * count, dtype)
             column, indptr = np.zeros(count, np.int32), np.array([0, 2 * count])
             core.two_nodes(*arguments, x[begin:end], column, 1, False, indptr, node, pair, 0, 1)
-            block = out[begin * self.n_components : end * self.n_components].reshape(count, -1)
-            np.multiply(pair[::2, None], factor[node[::2]], out=block)
-            block += pair[1::2, None] * factor[node[1::2]]
+            features = out[begin * self.n_components : end * self.n_components].reshape(count, -1)
+            np.multiply(pair[::2, None], factor[node[::2]], out=features)
+            features += pair[1::2, None] * factor[node[1::2]]
 
         return fill
 
@@ -256,17 +234,14 @@ class OrthonormalNodes:
 def _interpolation_error(
     error: MapError, kernel: AdditiveKernel, nodes: Array, low: float
 ) -> MapError:
-    """Of ``min(g(x), g(y))`` interpolated: largest for x = y, ``(g - a)(b - g) / (b - a)``."""
+    """Return the error of ``min(g(x), g(y))`` interpolated.
+
+    It is largest for x = y, ``(g - a)(b - g) / (b - a)``.
+    """
     at = np.append(0.0, float(kernel.profile(np.zeros(1))[0]) * kernel.weight(nodes) ** 2)
     root = np.sqrt(at[1:])
     relative = (root[1:] - root[:-1]) / (root[1:] + root[:-1])
     below = float(kernel.profile(np.zeros(1))[0] * kernel.weight(np.array([low]))[0] ** 2)
     worst_relative = max(float(relative.max()), 1 - below / at[1])
-    return MapError(
-        error.expected,
-        error.expected_relative,
-        float(np.diff(at).max()) / 4,
-        float(worst_relative),
-        "guaranteed",
-        "value",
-    )
+    worst = float(np.diff(at).max()) / 4
+    return replace(error, worst=worst, worst_relative=float(worst_relative), kind="guaranteed")

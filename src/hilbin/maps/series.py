@@ -19,25 +19,25 @@ from scipy.optimize import minimize
 from scipy.special import ellipj, ellipk, ellipkm1
 
 from hilbin._arrays import Array
-from hilbin.maps._density import Density
+from hilbin.maps.density import Density
 
 FLOOR = 0.05  # share of the mass spread evenly, so that rare values are not given up
 
 
 def residual(k: Array, x: Array) -> Array:
-    """``R(x)``."""
+    """Return ``R(x)``."""
     return np.prod((x[:, None] - k) / (x[:, None] + k), axis=1)
 
 
 def terms(x: Array, k: Array) -> Array:
-    """``c_j(x)``: values x terms."""
+    """Return ``c_j(x)``: values x terms."""
     factors = (x[:, None] - k) / (x[:, None] + k)
     before = np.cumprod(np.hstack([np.ones((x.size, 1)), factors[:, :-1]]), axis=1)
     return 2 * np.sqrt(k) * (x[:, None] / (x[:, None] + k)) * before
 
 
 def worst_case(k: Array, low: float, high: float) -> tuple[float, float]:
-    """``sup x R(x)^2`` on ``[0, high]`` and ``sup R(x)^2`` on ``[low, high]``."""
+    """Return ``sup x R(x)^2`` on ``[0, high]`` and ``sup R(x)^2`` on ``[low, high]``."""
     t = np.sort(np.log(k))
     absolute = _maxima(t, 1.0, np.log(high))[1]
     inner, peaks = _maxima(t, 0.0, np.log(high))
@@ -47,7 +47,7 @@ def worst_case(k: Array, low: float, high: float) -> tuple[float, float]:
 
 
 def zolotarev(low: float, high: float, n: int) -> Array:
-    """The ``k`` that minimize ``max |R|`` on ``[low, high]``, descending.
+    """Return the ``k`` that minimize ``max |R|`` on ``[low, high]``, descending.
 
     ``k_j = high dn((2j - 1) K / (2n))`` of Jacobi's elliptic function; where the modulus rounds to
     1 by theta functions of the complementary nome, half of them, and the rest by symmetry.
@@ -75,13 +75,13 @@ def zolotarev(low: float, high: float, n: int) -> Array:
 
 
 def universal(high: float, n: int) -> Array:
-    """The ``k`` that minimize ``sup x R(x)^2`` on ``[0, high]``, descending."""
+    """Return the ``k`` that minimize ``sup x R(x)^2`` on ``[0, high]``, descending."""
     return high * np.exp(_equioscillating(n))
 
 
 @functools.cache
 def _equioscillating(n: int) -> Array:
-    """``log k`` on [0, 1], by Newton's method on the differences of neighboring maxima."""
+    """Return ``log k`` on [0, 1], by Newton's method on the differences of neighboring maxima."""
     t = np.sort(np.log(zolotarev(8 * np.exp(-np.pi * np.sqrt(2 * n)), 1.0, n)))
     for _ in range(100):
         at, peaks = _maxima(t, 1.0, 0.0)
@@ -97,9 +97,9 @@ def _equioscillating(n: int) -> Array:
 
 
 def _maxima(t: Array, power: float, end: float) -> tuple[Array, Array]:
-    """Where ``power s + log R(s)^2`` has its maxima, one per gap of ``t`` up to ``end``, and them.
+    """Return where ``power s + log R(s)^2`` has maxima, one per gap of ``t``, and how large.
 
-    With ``power`` 1 also left of the first ``t``; always at ``end``.
+    With ``power`` 1 there is one left of the first ``t``, too, and always one at ``end``.
     """
     low, high = t[:-1], t[1:]
     if power:
@@ -116,12 +116,12 @@ def _maxima(t: Array, power: float, end: float) -> tuple[Array, Array]:
 
 
 def fitted(values: Density, n: int) -> Array:
-    """The ``k`` that minimize the expected ``x R(x)^2``, descending."""
+    """Return the ``k`` that minimize the expected ``x R(x)^2``, descending."""
     return np.exp(landmarks(values, n))
 
 
 def landmarks(values: Density, n: int, scale: float = 1.0) -> Array:
-    """``log k`` of the fitted parameters, descending.
+    """Return ``log k`` of the fitted parameters, descending.
 
     They are good landmarks for another kernel, too: ``scale`` is then the ratio of the widths of
     the chi-squared profile and the kernel's, ``log x`` is ``scale u`` and ``x`` is ``r^2``.
@@ -143,14 +143,14 @@ def landmarks(values: Density, n: int, scale: float = 1.0) -> Array:
 
 
 def _filled(s: Array, n: int) -> Array:
-    """All of ``s``, and ``n`` in number by the universal ones that are farthest from any."""
+    """Return ``n`` parameters: all of ``s`` and the universal ones that are farthest from any."""
     others = _equioscillating(n) + s[-1]
     apart = np.abs(others[:, None] - s).min(axis=1)
     return np.sort(np.append(s, others[np.argsort(-apart)[: n - s.size]]))[::-1]
 
 
 def _log_trace(t: Array, s: Array, mass: Array) -> tuple[float, Array]:
-    """``log sum mass R(s)^2`` and its gradient."""
+    """Return ``log sum mass R(s)^2`` and its gradient."""
     factors = np.tanh((s[:, None] - t) / 2)
     ones = np.ones((s.size, 1))
     before = np.cumprod(np.hstack([ones, factors[:, :-1]]), axis=1)
@@ -163,7 +163,7 @@ def _log_trace(t: Array, s: Array, mass: Array) -> tuple[float, Array]:
 
 
 def greedy(values: Density, n: int, by: str = "mass") -> Array:
-    """Algorithm 1 of the paper: one parameter after the other, where most of the error is.
+    """Choose one ``k`` after the other where most of the error is: Algorithm 1 of the paper.
 
     Values are taken relative to the largest; ``by`` says whether a bin counts by its mass or by its
     mass per unit of ``x``.

@@ -18,18 +18,86 @@ Projecting :math:`\phi(x)` onto the span of the landmarks leaves
 The last two look at no more than ``max(20 D, 10000)`` rows, drawn uniformly.
 """
 
+from dataclasses import KW_ONLY
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from scipy.optimize import brentq
+from sklearn.base import ClassNamePrefixFeaturesOutMixin
 from sklearn.utils import check_random_state
 
 from hilbin._arrays import Array, Matrix, check_rows, to_dense
+from hilbin._parameters import estimator
 from hilbin.kernels import Kernel
+from hilbin.maps.base import KernelMap, measured, sample_rows
 
 CANDIDATES, CANDIDATES_PER_LANDMARK = 10_000, 20
 PILOT_PER_LANDMARK = 2
+
+
+@estimator
+class LandmarkMap(ClassNamePrefixFeaturesOutMixin, KernelMap):
+    """A map onto the span of landmarks.
+
+    A subclass finds the landmarks (``_find_landmarks``), prepares their Gram matrix
+    (``_decompose``) and says what kernel values its features give (``_approximation``).
+
+    Parameters
+    ----------
+    kernel : Kernel
+        A positive definite one; rules such as ``gamma="median"`` are resolved on the data of
+        ``fit``.
+    random_state : int, RandomState or None
+        Random seed of the landmarks and of the rows on which rules and the error are measured.
+
+    Attributes
+    ----------
+    kernel_ : Kernel
+        ``kernel`` without rules.
+    landmarks_ : ndarray or CSR of shape (D, d)
+        The landmarks, in the dtype and the storage of the data of ``fit``.
+    error_ : MapError
+        The error measured on at most 500 rows of the data of ``fit`` that are no landmarks.
+    """
+
+    _: KW_ONLY
+    random_state: Any = None
+
+    def _fit(self, rows: Matrix) -> None:
+        # One generator: the same seed again would measure the error on the landmarks.
+        rng = check_random_state(self.random_state)
+        self.kernel_ = self.kernel.resolve(rows, rng)
+        self.landmarks_ = self._find_landmarks(rows, rng)
+        self._decompose(landmark_gram(self.kernel_, self.landmarks_, self.n_jobs), rows)
+        sample = self._no_landmarks(sample_rows(rows, rng))
+        K = to_dense(self.kernel_.gram(sample))
+        self.error_ = measured(K, self._approximation(sample), per="row")
+
+    def _find_landmarks(self, rows: Matrix, rng: Any) -> Matrix:
+        raise NotImplementedError
+
+    def _decompose(self, K: Array, rows: Matrix) -> None:
+        raise NotImplementedError
+
+    def _approximation(self, rows: Matrix) -> Array:
+        raise NotImplementedError
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if not self.kernel.psd:
+            raise ValueError(
+                f"{type(self).__name__} needs a positive definite kernel, and {self.kernel!r} is "
+                "not: no features have it as their inner products"
+            )
+
+    def _no_landmarks(self, sample: Matrix) -> Matrix:
+        """Return the rows of ``sample`` that are no landmarks; all if none is left."""
+        kernel, Z = self.kernel_, self.landmarks_.astype(np.float64)
+        norms = kernel._diag(sample)
+        gaps = norms[:, None] + kernel._diag(Z) - 2 * to_dense(kernel._gram(sample, Z, self.n_jobs))
+        others = gaps.min(axis=1) > 1e-9 * norms
+        return sample[others] if others.any() else sample
 
 
 def choose_landmarks(
@@ -42,7 +110,7 @@ def choose_landmarks(
     *,
     name: str = "landmarks",
 ) -> Matrix:
-    """At most ``count`` different rows of ``X``, or the rows that ``landmarks`` gives.
+    """Return at most ``count`` different rows of ``X``, or the rows that ``landmarks`` gives.
 
     Fewer come back when ``X`` has no more, or, unless they are uniform, when the others add
     nothing. ``kernel`` is resolved; given rows take the dtype and the storage of ``X``; ``name``
@@ -60,17 +128,8 @@ def choose_landmarks(
     return X[CHOICES[landmarks](kernel, X, min(count, X.shape[0]), rng, n_jobs)]
 
 
-def require_positive_definite(kernel: Kernel, asker: object) -> None:
-    """Raise unless the kernel is positive definite."""
-    if not kernel.psd:
-        raise ValueError(
-            f"{type(asker).__name__} needs a positive definite kernel, and {kernel!r} is not: no "
-            "features have it as their inner products"
-        )
-
-
 def landmark_gram(kernel: Kernel, Z: Matrix, n_jobs: int | None) -> Array:
-    """Gram matrix of the landmarks, dense and in float64; an error if it is 0."""
+    """Return the Gram matrix of the landmarks, dense and in float64; raise if it is 0."""
     K = to_dense(kernel._gram(Z.astype(np.float64), None, n_jobs))
     if not np.diagonal(K).max() > 0:
         raise ValueError(
@@ -79,16 +138,8 @@ def landmark_gram(kernel: Kernel, Z: Matrix, n_jobs: int | None) -> Array:
     return K
 
 
-def no_landmarks(kernel: Kernel, sample: Matrix, Z: Matrix, n_jobs: int | None) -> Matrix:
-    """The rows of ``sample`` that are no landmarks, to measure an error on; all if none is left."""
-    norms, Z = kernel._diag(sample), Z.astype(np.float64)
-    gaps = norms[:, None] + kernel._diag(Z) - 2 * to_dense(kernel._gram(sample, Z, n_jobs))
-    others = gaps.min(axis=1) > 1e-9 * norms
-    return sample[others] if others.any() else sample
-
-
 def spectrum(K: Array, dtype: Any = np.float64) -> tuple[Array, Array]:
-    """Eigenvalues, the largest first, and eigenvectors, without those that are rounding.
+    """Return eigenvalues, the largest first, and eigenvectors, without those that are rounding.
 
     ``dtype`` is that of the kernel values to be multiplied by ``U / sqrt(l)``: their rounding is
     what a small ``l`` magnifies.
@@ -100,6 +151,7 @@ def spectrum(K: Array, dtype: Any = np.float64) -> tuple[Array, Array]:
 
 
 def _given(kernel: Kernel, X: Matrix, landmarks: Any) -> Matrix:
+    """Check landmarks that the user gives."""
     Z = check_rows(landmarks, "landmarks", nonnegative=kernel._demand())
     if Z.shape[1] != X.shape[1]:
         raise ValueError(f"landmarks has {Z.shape[1]} columns, but X has {X.shape[1]}")
@@ -147,7 +199,7 @@ def _leverage(kernel: Kernel, X: Matrix, count: int, rng: Any, n_jobs: int | Non
 
 
 def leverage_scores(kernel: Kernel, X: Matrix, count: int, rng: Any, n_jobs: int | None) -> Array:
-    """Ridge leverage scores, at most 1, that add up to about ``count``."""
+    """Return ridge leverage scores, at most 1, that add up to about ``count``."""
     norms = _squared_norms(kernel, X)
     pilot = _some(X[np.flatnonzero(norms)], PILOT_PER_LANDMARK * count, rng)
     values, vectors = spectrum(landmark_gram(kernel, pilot, n_jobs), X.dtype)
@@ -162,7 +214,7 @@ def leverage_scores(kernel: Kernel, X: Matrix, count: int, rng: Any, n_jobs: int
 
 
 def _ridge(values: Array, missing: float, count: int) -> float:
-    """The lambda whose scores add up to ``count``, or the smallest sensible one if none do."""
+    """Return the lambda whose scores add up to ``count``, or the smallest sensible one."""
 
     def excess(log_ridge: float) -> float:
         ridge = np.exp(log_ridge)

@@ -15,12 +15,12 @@ from hilbin._arrays import Array, Matrix
 from hilbin.kernels import AdditiveKernel
 
 BINS = 300
-BLOCK = 1 << 20
+VALUES_AT_A_TIME = 1 << 20
 
 
 @dataclass(frozen=True)
 class Density:
-    """Masses at values: ``u`` ascending, ``x`` with ``u(x) = u``, ``r(x)`` and the share ``mass``.
+    """Masses of values: ``u`` ascending, ``x`` with ``u(x) = u``, ``r(x)`` and the share ``mass``.
 
     ``sample`` is one value of the data from each bin; ``edges`` holds the coordinates of the ends
     of the domain, ``low`` and ``high`` their values.
@@ -37,9 +37,9 @@ class Density:
     high: float
 
     def finer(self) -> "Density":
-        """With both the mean and the sample of every bin, each of half the mass.
+        """Return both the mean and the sample of every bin, each with half of its mass.
 
-        What is fitted to the means is measured on this: it tells if bins are too wide.
+        What is fitted to the means is measured on these: it tells if bins are too wide.
         """
         x = np.concatenate([self.x, self.sample])
         mass = np.concatenate([self.mass, self.mass]) / 2
@@ -47,29 +47,29 @@ class Density:
         return replace(self, u=u, x=x, weight=self.kernel.weight(x), mass=mass)
 
     def kernel_matrix(self) -> Array:
-        """``k(x, y)`` between all values."""
+        """Return ``k(x, y)`` between all values."""
         return one_dimensional(self.kernel, self.u, self.weight, self.u, self.weight)
 
     def with_floor(self, share: float) -> Array:
-        """The masses, mixed with ``share`` of equal masses."""
+        """Return the masses, mixed with ``share`` of equal masses."""
         return (1 - share) * self.mass + share / self.mass.size
 
 
 def one_dimensional(kernel: AdditiveKernel, u: Array, r: Array, v: Array, s: Array) -> Array:
-    """``r_i s_j P(|u_i - v_j|)``."""
+    """Return ``r_i s_j P(|u_i - v_j|)``."""
     return kernel.profile(np.abs(u[:, None] - v)) * r[:, None] * s
 
 
 def density(
     kernel: AdditiveKernel, X: Matrix, domain: tuple[float, float] | None = None
 ) -> Density:
-    """The histogram of ``X``; ``domain`` gives the ends, and values beyond count at the ends."""
+    """Return the histogram of ``X``; ``domain`` gives its ends, where values beyond are counted."""
     low, high = _ends(kernel, X) if domain is None else domain
     first, last = (float(kernel.coordinate(np.array([v]))[0]) for v in (low, high))
     bins = BINS if last > first else 1
     scale = bins / (last - first) if last > first else 0.0
     counts, sums, sample = np.zeros(bins), np.zeros(bins), np.full(bins, low)
-    for values, times in _blocks(kernel, X):
+    for values, times in _counted(kernel, X):
         u = kernel.coordinate(values).astype(np.float64)
         at = np.clip((u - first) * scale, 0, bins - 1).astype(np.intp)
         sample[at] = np.clip(values, low, high)
@@ -87,19 +87,20 @@ def density(
 
 
 def _ends(kernel: AdditiveKernel, X: Matrix) -> tuple[float, float]:
+    """Return the smallest and the largest value that counts."""
     low, high = np.inf, -np.inf
-    for values, _ in _blocks(kernel, X):
+    for values, _ in _counted(kernel, X):
         if values.size:
             low, high = min(low, float(values.min())), max(high, float(values.max()))
     return (low, high) if low <= high else (1.0, 1.0)
 
 
-def _blocks(kernel: AdditiveKernel, X: Matrix) -> Iterator[tuple[Array, float]]:
-    """Values that count, block by block, and how often each block counts."""
+def _counted(kernel: AdditiveKernel, X: Matrix) -> Iterator[tuple[Array, float]]:
+    """Yield the values that count, some at a time, and how often these are there."""
     values = X.data if sp.issparse(X) else X
-    step = max(1, BLOCK // max(1, values.shape[-1] if values.ndim == 2 else 1))
+    step = max(1, VALUES_AT_A_TIME // max(1, values.shape[-1] if values.ndim == 2 else 1))
     for begin in range(0, values.shape[0], step):
-        block = values[begin : begin + step].ravel()
-        yield block[kernel.weight(block) != 0], 1.0
-    if sp.issparse(X) and kernel.weight(np.zeros(1))[0] != 0:
+        some = values[begin : begin + step].ravel()
+        yield some[kernel.weight(some) != 0], 1.0
+    if sp.issparse(X) and not kernel.keeps_zero:
         yield np.zeros(1, X.dtype), float(X.shape[0] * X.shape[1] - X.nnz)

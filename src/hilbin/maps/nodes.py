@@ -1,22 +1,38 @@
-"""Nodes of the two-neighbor map: where they are, and values as combinations of two of them."""
+r"""Nodes on the line: where they are, values as combinations of two of them, and their Gram matrix.
+
+A value between two nodes has two coordinates :math:`\Phi(x)`, which are cubics on cells as in
+:mod:`hilbin.maps.expansion`, and :math:`k(x, y) \approx \Phi(x)^T K_{ZZ} \Phi(y)`. The product
+with :math:`K_{ZZ}`, the same matrix for every column, uses what is known of it:
+:math:`\min(g_i, g_j)` is two cumulative sums; nodes at equal steps of the coordinate give a
+Toeplitz matrix between two diagonal ones; chi-squared is of low rank to rounding, by its series;
+small matrices are multiplied as they are (Vedaldi and Zisserman, *Sparse Kernel Approximations for
+Efficient Classification and Detection*).
+"""
 
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
+from scipy.linalg import matmul_toeplitz
+from scipy.sparse.linalg import LinearOperator
 
 from hilbin._arrays import Array
 from hilbin._state import stored
-from hilbin.kernels import AdditiveKernel
-from hilbin.maps._cells import cubics, make_cells
-from hilbin.maps._density import Density, one_dimensional
+from hilbin.kernels import AdditiveKernel, Chi2
+from hilbin.maps.density import Density, one_dimensional
+from hilbin.maps.expansion import cubics, make_cells
+from hilbin.maps.series import terms, zolotarev
 
+SMALL = 128  # nodes up to which the whole matrix is as fast as anything
+LARGE = 2000  # nodes from which the Fourier transform is faster
 STARTS = np.linspace(0, 0.6, 7)  # of log spacing, as shares of the range of the coordinate
+
+Structure = Literal["cumulative", "toeplitz", "low rank", "dense"]
 
 
 def place(values: Density, count: int, spacing: str) -> list[Array]:
-    """Candidates for ``count`` nodes up to the largest value; fewer if the values are few."""
+    """Return candidates for ``count`` nodes up to the largest value; fewer for few values."""
     low, high = values.low, values.high
     if low == high:
         return [np.array([high / 2, high] if high > 0 else [high - 1.0, high])]
@@ -32,7 +48,7 @@ def place(values: Density, count: int, spacing: str) -> list[Array]:
 
 
 def _apart(nodes: Array, span: float) -> Array:
-    """Nodes without those that are as good as equal."""
+    """Leave out nodes that are as good as equal."""
     kept = np.append(nodes[:-1][np.diff(nodes) > 1e-6 * np.minimum(span, nodes[1:])], nodes[-1])
     return kept if kept.size > 1 else np.array([nodes[-1] / 2, nodes[-1]])
 
@@ -73,7 +89,7 @@ class TwoNodes:
         return starts, np.minimum(ends, start[of] + width[of]) - starts, of
 
     def arguments(self, dtype: npt.DTypeLike) -> tuple[Any, ...]:
-        """What the core's function takes first."""
+        """Return what the function of the core takes first."""
         name = np.dtype(dtype).name
         if name not in self._arguments:
             self._arguments[name] = self._make_arguments(dtype)
@@ -101,11 +117,11 @@ class TwoNodes:
         )
 
     def _lower(self, x: Array) -> Array:
-        """The lower of the two nodes of every value."""
+        """Return the lower of the two nodes of every value."""
         return np.clip(np.searchsorted(self.nodes, x, side="right") - 1, 0, self.nodes.size - 2)
 
     def exact(self, x: Array, node: Array) -> Array:
-        """Coordinates on ``node`` and ``node + 1``: an array of values x 2."""
+        """Return the coordinates on ``node`` and ``node + 1``: an array of values x 2."""
         kernel, z = self.kernel, self.nodes
         below, above = x < z[0], x > z[-1]
         u, r = kernel.coordinate(z), kernel.weight(z)
@@ -128,7 +144,7 @@ class TwoNodes:
         return kernel.weight(x)[:, None] * np.stack([on_a, on_b], axis=1)
 
     def kernel_matrix(self, x: Array) -> Array:
-        """``Phi(x)^T K_ZZ Phi(y)`` between all values, through the nodes they use alone."""
+        """Return ``Phi(x)^T K_ZZ Phi(y)`` between all values, through the nodes they use alone."""
         node, rows = self._lower(x), np.arange(x.size)
         used = np.union1d(node, node + 1)
         at = np.searchsorted(used, node)
@@ -136,3 +152,88 @@ class TwoNodes:
         phi[rows, at], phi[rows, at + 1] = pair[:, 0], pair[:, 1]
         u, r = self.kernel.coordinate(self.nodes[used]), self.kernel.weight(self.nodes[used])
         return phi @ one_dimensional(self.kernel, u, r, u, r) @ phi.T
+
+
+class NodeInner(LinearOperator):
+    """The operator ``K_ZZ`` of every column on coordinates of ``n_columns * nodes`` entries.
+
+    Parameters
+    ----------
+    kernel : AdditiveKernel
+    nodes : ndarray
+        Ascending values.
+    n_columns : int
+
+    Attributes
+    ----------
+    structure : {"cumulative", "toeplitz", "low rank", "dense"}
+        How products are computed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hilbin.kernels import Intersection
+    >>> from hilbin.maps import NodeInner
+    >>> inner = NodeInner(Intersection(), np.array([1.0, 2.0, 4.0]), n_columns=1)
+    >>> inner @ np.ones(3)
+    array([3., 5., 7.])
+    >>> inner.structure
+    'cumulative'
+    """
+
+    def __init__(self, kernel: AdditiveKernel, nodes: Array, n_columns: int) -> None:
+        self.kernel, self.nodes, self.n_columns = kernel, nodes, n_columns
+        self._u, self._r = kernel.coordinate(nodes), kernel.weight(nodes)
+        self._diagonal = float(kernel.profile(np.zeros(1))[0]) * self._r**2
+        self.structure = self._recognize()
+        if self.structure == "low rank":
+            count = np.log(4 * nodes[-1] / nodes[0]) * np.log(4e16) / np.pi**2
+            self._factor = terms(nodes, zolotarev(nodes[0], nodes[-1], int(count) + 1))
+        elif self.structure == "dense":
+            self._factor = self.matrix()
+        size = nodes.size * n_columns
+        super().__init__(np.dtype(np.float64), (size, size))
+
+    def matrix(self) -> Array:
+        """Return ``K_ZZ`` of one column."""
+        return one_dimensional(self.kernel, self._u, self._r, self._u, self._r)
+
+    def root(self) -> Array:
+        """Return ``F`` with ``F F^T = K_ZZ`` to rounding and no more columns than its rank."""
+        lam, U = np.linalg.eigh(self.matrix())
+        kept = lam > lam[-1] * lam.size * np.finfo(float).eps
+        return (U[:, kept] * np.sqrt(lam[kept]))[:, ::-1]
+
+    def _recognize(self) -> Structure:
+        """Find how products with ``K_ZZ`` are computed best."""
+        some = np.unique(np.linspace(0, self.nodes.size - 1, 16).astype(int))
+        u, r, g = self._u[some], self._r[some], self._diagonal[some]
+        K = one_dimensional(self.kernel, u, r, u, r)
+        if np.all(np.diff(self._diagonal) > 0) and np.allclose(K, np.minimum.outer(g, g), 1e-12, 0):
+            return "cumulative"
+        if self.nodes.size > LARGE and np.ptp(np.diff(self._u)) <= 1e-10 * np.ptp(self._u):
+            return "toeplitz"
+        return "low rank" if isinstance(self.kernel, Chi2) and self.nodes.size > SMALL else "dense"
+
+    def _matmat(self, C: Array) -> Array:
+        # columns of the data and of C side by side: nodes x (n_columns * k)
+        flat = C.reshape(self.n_columns, self.nodes.size, -1).transpose(1, 0, 2)
+        product = self._product(flat.reshape(self.nodes.size, -1))
+        return product.reshape(flat.shape).transpose(1, 0, 2).reshape(self.shape[0], -1)
+
+    def _product(self, C: Array) -> Array:
+        if self.structure == "cumulative":
+            step = np.diff(self._diagonal, prepend=0.0)
+            return np.cumsum(step[:, None] * np.cumsum(C[::-1], axis=0)[::-1], axis=0)
+        if self.structure == "toeplitz":
+            first = self.kernel.profile(np.abs(self._u - self._u[0]))
+            return self._r[:, None] * matmul_toeplitz(first, self._r[:, None] * C)
+        if self.structure == "low rank":
+            return self._factor @ (self._factor.T @ C)
+        return self._factor @ C
+
+    def _matvec(self, c: Array) -> Array:
+        return self._matmat(c.reshape(-1, 1)).ravel()
+
+    def _adjoint(self) -> LinearOperator:
+        return self
