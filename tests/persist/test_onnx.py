@@ -98,7 +98,7 @@ LABELS = {
 }
 
 
-BLOCKS = [
+GROUPS = [
     ("some", slice(0, 7), AdditiveMap(Chi2())),
     ("others", [11, 7, 8], None),
     ("again", [2, 3, 9], FourierMap(Gaussian(0.1), 20)),
@@ -110,13 +110,13 @@ BLOCKS = [
     "model",
     [
         IntersectionSVC(),
-        IntersectionSVC(n_bins=3, solver="tables"),
+        IntersectionSVC(n_bins=3, solver="lookup"),
         IntersectionSVC(n_bins=None),
         IntersectionSVC(strategy="sqrt", scope="all"),
         IntersectionSVC(strategy="quantile", n_bins=9),
         IntersectionSVC(multi_class="crammer_singer"),
         MapRidgeClassifier(AdditiveMap(Chi2()), calibrate_rank=5),
-        MapRidgeClassifier(blocks=BLOCKS, n_components={"some": 3, "again": 5}),
+        MapRidgeClassifier(column_groups=GROUPS, n_components={"some": 3, "again": 5}),
         make_pipeline(AdditiveMap(Chi2()), LinearSVC()),
         make_pipeline(StandardScaler(), LogisticRegression()),
     ],
@@ -166,8 +166,8 @@ def test_counts(tmp_path):
         MapRidge(NystroemMap(Exponential(Chi2()), 20), alpha="auto"),
         MapRidge(SparseMap(Intersection(), orthonormal=True), alpha=0.1, penalty="lasso"),
         MapRidge(make_pipeline(Normalizer("l1"), AdditiveMap(Hellinger()))),
-        MapRidge(blocks=BLOCKS[:1]),
-        make_pipeline(MaxAbsScaler(), MapRidge(blocks=BLOCKS, penalty="group_lasso")),
+        MapRidge(column_groups=GROUPS[:1]),
+        make_pipeline(MaxAbsScaler(), MapRidge(column_groups=GROUPS, penalty="group_lasso")),
         Ridge(),
         LinearSVR(),
         make_pipeline(MaxAbsScaler(), SparseMap(Chi2()), Ridge()),
@@ -181,7 +181,7 @@ def test_regressors(model, rows, tmp_path):
 
 def test_several_targets(rows, tmp_path):
     train, test = rows
-    for model in (Ridge(), MapRidge(), MapRidge(blocks=BLOCKS)):
+    for model in (Ridge(), MapRidge(), MapRidge(column_groups=GROUPS)):
         for width in (1, 2):
             check_export(model.fit(train, train[:, :width]), test, tmp_path / "model.onnx")
 
@@ -308,7 +308,7 @@ def test_the_same_model_gives_the_same_bytes(rows, tmp_path):
             r"model\.feature_map is a SparseProjectionMap",
         ),
         (
-            MapRidge(blocks=[("a", [0, 1], NystroemMap(Laplace(), 5))]),
+            MapRidge(column_groups=[("a", [0, 1], NystroemMap(Laplace(), 5))]),
             r"model\.transformers_\['a'\]\.kernel_ is a Laplace",
         ),
         (

@@ -21,10 +21,9 @@ from hilbin.kernels import (
     Polynomial,
 )
 from hilbin.maps import NystroemMap
-from hilbin.maps._cells import PER_OCTAVE, Cells, Cubics
-from hilbin.maps._expand import RankOne, SeriesTerms
-from hilbin.maps._frequencies import structured_projection
-from hilbin.maps._nodes import TwoNodes
+from hilbin.maps.expansion import PER_OCTAVE, Cells, Cubics, RankOne, SeriesTerms
+from hilbin.maps.fourier import structured_projection
+from hilbin.maps.nodes import TwoNodes
 from hilbin.persist.errors import UnsupportedModelError
 from hilbin.persist.onnx.graph import Graph
 

@@ -39,8 +39,8 @@ from hilbin.estimators import (
     MapRidgeClassifier,
     StreamPCA,
 )
-from hilbin.estimators.intersection.shapes import ShapeLookup
 from hilbin.estimators.intersection.binner import STRETCH
+from hilbin.estimators.intersection.shapes import ShapeLookup
 from hilbin.maps import AdditiveMap, FourierMap, NystroemMap, SparseMap
 from hilbin.persist.errors import UnsupportedModelError
 from hilbin.persist.onnx import maps
