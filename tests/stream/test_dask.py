@@ -68,11 +68,11 @@ def collections(data):
     X, y, weight = data
     names = [f"f{j}" for j in range(D)]
     frame = dd.from_pandas(pd.DataFrame(X, columns=names).assign(t=y, w=weight), npartitions=5)
-    blocks = da.from_array(X, chunks=(90, 2))
-    unknown = blocks[blocks[:, 0] > -np.inf]
+    array = da.from_array(X, chunks=(90, 2))
+    unknown = array[array[:, 0] > -np.inf]
     return {
-        "array": (blocks, y, weight),
-        "arrays": (blocks, da.from_array(y, 70), da.from_array(weight, 33)),
+        "array": (array, y, weight),
+        "arrays": (array, da.from_array(y, 70), da.from_array(weight, 33)),
         "unknown": (unknown, y, weight),
         "frame": (frame[names], frame["t"], frame["w"]),
     }, frame
@@ -86,7 +86,7 @@ def test_collections(data, client, kind, where):
     parts = list(chunks)
     for got, wanted in zip(zip(*(c[:3] for c in parts), strict=True), data, strict=True):
         np.testing.assert_array_equal(np.concatenate(got), wanted)
-    np.testing.assert_array_equal(next(chunks.blocks(1)).read().X, parts[1].X)
+    np.testing.assert_array_equal(next(chunks.unread(1)).read().X, parts[1].X)
     done = []
     total = fold(
         chunks,
@@ -136,7 +136,7 @@ def test_faults_are_named_and_work_is_kept(data, shards, client, tmp_path_factor
     with pytest.raises(ChunkError, match=r"X_6\.npy, rows 0 to 9: feature 1 of row 3 is nan"):
         fold(as_chunks(shards, rows=10), make_of(), **options)
     np.save(shards / "X_6.npy", X)
-    with pytest.raises(CheckpointError, match="rows per block"):
+    with pytest.raises(CheckpointError, match="rows per chunk"):
         fold(as_chunks(shards, rows=20), make_of(), **options)
     done = []
     total = fold(
@@ -151,14 +151,14 @@ def test_faults_of_collections(data, client):
     bad = X.copy()
     bad[150, 2] = np.inf
     for where in (client, None):
-        with pytest.raises(ChunkError, match="Dask block 1, rows 0 to 99: feature 2 of row 50"):
+        with pytest.raises(ChunkError, match="Dask chunk 1, rows 0 to 99: feature 2 of row 50"):
             fold(as_chunks(da.from_array(bad, chunks=(100, -1))), make_of(), client=where)
-    blocks = da.from_array(X, chunks=(100, -1))
+    array = da.from_array(X, chunks=(100, -1))
     for labels in (y[1:], da.from_array(y[1:])):
         with pytest.raises(ValueError, match="399 targets or weights for 400 rows"):
-            as_chunks(blocks, labels)
+            as_chunks(array, labels)
     with pytest.raises(ValueError, match="two-dimensional"):
-        as_chunks(blocks[0])
+        as_chunks(array[0])
 
 
 def test_collections_resume(data, tmp_path):

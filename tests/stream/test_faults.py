@@ -75,7 +75,7 @@ def test_a_value_that_is_not_finite(shards, tmp_path, value, n_jobs):
         fold(as_chunks(shards, rows=10), gram, checkpoint=where, n_jobs=n_jobs)
     assert (where / "sum.npz").exists()
     (shards / "X_4.npy").unlink()
-    with pytest.raises(ValueError, match="X was"):  # blocks of this file are in the sum
+    with pytest.raises(ValueError, match="X was"):  # chunks of this file are in the sum
         fold(as_chunks(shards, rows=10), gram, checkpoint=where)
     np.save(shards / "X_4.npy", X)
     np.testing.assert_array_equal(of_all(shards), wanted)
@@ -198,12 +198,12 @@ def test_damaged_svmlight(tmp_path):
         list(chunks)
 
 
-def test_blocks_of_an_iterable_are_numbered():
+def test_chunks_of_an_iterable_are_numbered():
     for bad, message in (
-        (np.ones((2, 4)), "block 1: has 4 columns, while block 0 has 3"),
-        (np.ones((2, 3), int), "block 1: has values of type int64"),
-        (np.array([[0, np.nan, 0.0]]), "block 1, rows 0 to 0: feature 1 of row 0 is nan"),
-        ((np.ones((2, 3)), None, [1, -1.0]), "block 1: the weight of its row 1 is -1.0"),
+        (np.ones((2, 4)), "chunk 1: has 4 columns, while chunk 0 has 3"),
+        (np.ones((2, 3), int), "chunk 1: has values of type int64"),
+        (np.array([[0, np.nan, 0.0]]), "chunk 1, rows 0 to 0: feature 1 of row 0 is nan"),
+        ((np.ones((2, 3)), None, [1, -1.0]), "chunk 1: the weight of its row 1 is -1.0"),
     ):
         with pytest.raises(ChunkError, match=message):
             fold([np.ones((2, 3)), bad], gram)
@@ -221,7 +221,7 @@ def test_a_full_disk_leaves_the_earlier_checkpoint(shards, tmp_path, monkeypatch
         sync(number)
 
     monkeypatch.setattr(files.os, "fsync", full)
-    message = r"checkpoint of 4 blocks cannot be written \(that of 3 blocks is kept\): No space"
+    message = r"checkpoint of 4 chunks cannot be written \(that of 3 chunks is kept\): No space"
     with pytest.raises(OSError, match=message) as caught:
         fold(as_chunks(shards, rows=10), gram, checkpoint=where, every=0)
     assert caught.value.errno == errno.ENOSPC

@@ -1,4 +1,4 @@
-"""Sums over blocks: the same whatever the blocks, the threads and the interruptions."""
+"""Sums over chunks: the same whatever the chunks, the threads and the interruptions."""
 
 import json
 import os
@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hilbin.stream import CheckpointError, as_chunks, fold
-from hilbin.stream._ahead import read_ahead
+from hilbin.stream.parts import read_ahead
 
 
 class Sums:
@@ -47,7 +47,7 @@ def gram(chunk):
 
 
 @given(st.integers(1, 40), st.integers(1, 50), st.sampled_from([1, 2, 5]))
-def test_blocks_and_threads_change_rounding_at_most(n, rows, n_jobs):
+def test_chunks_and_threads_change_rounding_at_most(n, rows, n_jobs):
     X = np.random.default_rng(n).normal(size=(n, 3))
     total = fold(as_chunks(X, rows=rows), gram, n_jobs=n_jobs)
     np.testing.assert_allclose(total, X.T @ X, rtol=1e-10, atol=1e-12)
@@ -103,20 +103,20 @@ def test_reading_is_ahead_and_bounded():
     assert not any(thread.is_alive() for thread in threads)
 
 
-def test_few_blocks_are_alive_at_a_time():
+def test_few_chunks_are_alive_at_a_time():
     alive = []
 
     class Big(np.ndarray):
         def __del__(self):
             alive.remove(id(self))
 
-    class Blocks:
+    class Iterable:
         def __iter__(self):
             for _ in range(30):
-                block = np.ones((2, 2)).view(Big)
-                alive.append(id(block))
-                yield block
-                del block
+                chunk = np.ones((2, 2)).view(Big)
+                alive.append(id(chunk))
+                yield chunk
+                del chunk
 
     most = []
 
@@ -124,7 +124,7 @@ def test_few_blocks_are_alive_at_a_time():
         most.append(len(alive))
         return 1
 
-    assert fold(Blocks(), count) == 30
+    assert fold(Iterable(), count) == 30
     assert max(most) <= 5
 
 
@@ -192,7 +192,7 @@ def test_a_kept_sum_is_not_computed_again(tmp_path):
     assert sorted(p.name for p in tmp_path.iterdir()) == ["other", "sum.npz"]
 
 
-def test_stopped_after_the_last_block(tmp_path):
+def test_stopped_after_the_last_chunk(tmp_path):
     chunks = as_chunks(np.ones((6, 2)), rows=2)
     with pytest.raises(StoppedError):
         fold(chunks, Sums.of, checkpoint=tmp_path, callback=stop_at(6))
@@ -205,11 +205,11 @@ def test_stopped_after_the_last_block(tmp_path):
 
 
 def test_iterables_resume_too(tmp_path):
-    blocks = [np.full((i + 1, 2), float(i)) for i in range(6)]
+    chunks = [np.full((i + 1, 2), float(i)) for i in range(6)]
     with pytest.raises(StoppedError):
-        fold(blocks, Sums.of, checkpoint=tmp_path, callback=stop_at(6))
+        fold(chunks, Sums.of, checkpoint=tmp_path, callback=stop_at(6))
     done = []
-    total = fold(blocks, Sums.of, checkpoint=tmp_path, callback=lambda *r: done.append(r[0]))
+    total = fold(chunks, Sums.of, checkpoint=tmp_path, callback=lambda *r: done.append(r[0]))
     assert (total.n, done) == (21, [6, 10, 15, 21])
 
 
@@ -238,7 +238,7 @@ def test_ctrl_c_never_leaves_half_an_addition(tmp_path):
     [
         ({"X": np.ones((10, 3))}, r"data\.X\[0\]\.digest was"),
         ({"X": np.zeros((10, 2))}, r"data\.n_features was 3 and is 2"),
-        ({"rows": 3}, "rows per block was 2 and is 3"),
+        ({"rows": 3}, "rows per chunk was 2 and is 3"),
         ({"y": np.zeros(10)}, r"data\.y was None"),
         ({"key": {"gamma": 2.0, "map": np.arange(3)}}, r"key\.gamma was 1\.0 and is 2\.0"),
         ({"key": {"gamma": 1.0, "map": np.arange(4)}}, r"key\.map was 'ndarray .* and is 'ndarray"),

@@ -1,4 +1,4 @@
-"""Whatever the data lie in, their blocks are the whole."""
+"""Whatever the data lie in, their chunks are the whole."""
 
 import sys
 
@@ -11,7 +11,7 @@ from sklearn.datasets import dump_svmlight_file
 
 from hilbin.images import HOG
 from hilbin.stream import ChunkError, ImageChunks, as_chunks, fold
-from hilbin.stream._sources import ArraySource, Joined
+from hilbin.stream.sources import ArraySource, Joined
 
 N, D = 53, 6
 
@@ -25,7 +25,7 @@ def data():
 
 
 def whole(chunks):
-    """All blocks as three arrays, after looking at how they follow each other."""
+    """All chunks as three arrays, after looking at how they follow each other."""
     parts = list(chunks)
     begins = np.cumsum([0, *(chunk.X.shape[0] for chunk in parts)])
     assert [chunk.begin for chunk in parts] == begins[:-1].tolist()
@@ -44,7 +44,7 @@ def assert_same(chunks, X, y=None, weight=None):
                 assert got is None
             else:
                 np.testing.assert_array_equal(got, wanted)
-    later = next(chunks.blocks(1)).read()
+    later = next(chunks.unread(1)).read()
     assert later.begin == next(iter(chunks)).X.shape[0]
     first = later.X[[0]].toarray() if sp.issparse(later.X) else later.X[:1]
     np.testing.assert_array_equal(first[0], X[later.begin])
@@ -213,23 +213,23 @@ def test_svmlight_many_lines_and_files(tmp_path):
     assert_same(wide, np.pad(X[700:], ((0, 0), (0, 2))), X[700:, 0])
 
 
-class Blocks:
-    def __init__(self, blocks):
-        self.blocks = blocks
+class Iterable:
+    def __init__(self, chunks):
+        self.chunks = chunks
 
     def __iter__(self):
-        return iter(self.blocks)
+        return iter(self.chunks)
 
 
 def test_iterables(data):
     X, y, weight = data
     cuts = [(X[i : i + 20], y[i : i + 20], weight[i : i + 20]) for i in range(0, N, 20)]
     assert_same(as_chunks(cuts), X, y, weight)
-    assert_same(as_chunks(Blocks([block[:2] for block in cuts])), X, y)
-    assert_same(as_chunks(Blocks([sp.csr_array(block[0]) for block in cuts])), X)
+    assert_same(as_chunks(Iterable([chunk[:2] for chunk in cuts])), X, y)
+    assert_same(as_chunks(Iterable([sp.csr_array(chunk[0]) for chunk in cuts])), X)
     assert as_chunks(cuts).n_rows is None
     with pytest.raises(ValueError, match="only once"):
-        as_chunks(block for block in cuts)
+        as_chunks(chunk for chunk in cuts)
 
 
 def test_images(tmp_path):
@@ -272,7 +272,7 @@ def test_any_range_of_joined_sources_is_that_of_the_whole(sizes, draw):
     np.testing.assert_array_equal(np.concatenate([rows[:0], *got]), rows[begin:end])
 
 
-def test_blocks_fit_the_memory(data):
+def test_chunks_fit_the_memory(data):
     X, *_ = data
     memory = 4 * 10 * X[0].nbytes / 2**20
     assert [c.X.shape[0] for c in as_chunks(X, memory=memory)] == [10] * 5 + [3]
@@ -301,7 +301,7 @@ def test_fingerprints_tell_data_apart(data, tmp_path):
         ([], "two-dimensional"),
         ("no/such/place", "there is no such file"),
         (iter([]), "only once"),
-        (Blocks([]), "no blocks"),
+        (Iterable([]), "no chunks"),
         ([(np.eye(2), [1])], "2 rows and 1 targets"),
         ([(np.eye(2), [1, 2], [1], 3)], "tuple of 4"),
     ],

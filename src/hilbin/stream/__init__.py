@@ -1,7 +1,9 @@
-"""Stream: where samples come from, block by block, and how sums over them are folded."""
+"""Stream: where samples come from, chunk by chunk, and how sums over them are folded.
 
-from hilbin.stream.chunks import Chunk, Chunks
-from hilbin.stream.errors import CheckpointError, ChunkError, LeftOutWarning
+``hilbin.stream.opening.KINDS`` lists the kinds of data that :func:`as_chunks` opens.
+"""
+
+from hilbin.stream.chunks import CheckpointError, Chunk, ChunkError, Chunks, LeftOutWarning
 from hilbin.stream.folding import fold
 from hilbin.stream.images import ImageChunks
 from hilbin.stream.opening import as_chunks

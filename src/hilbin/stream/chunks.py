@@ -1,23 +1,55 @@
-"""Data as blocks of rows that are read when they are wanted.
+"""Data as chunks of rows that are read when they are wanted, and what can go wrong with them.
 
-``Chunks`` can be read again and again, from any block on. A block is checked as it is read (width,
-type, finite values), and what is wrong with it is said with the name of its file.
+``Chunks`` can be read again and again, from any chunk on. A chunk is checked as it is read (width,
+type, finite values), and an error names its file and the rows of it.
 """
 
+import importlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from hilbin.stream._sources import Array
+from hilbin._arrays import Array
 
-HELD = 4  # blocks in memory at a time: one in work, one waiting, one being read, one to spare
-MEBIBYTE = 1 << 20
+
+class ChunkError(ValueError):
+    """Rows that cannot be read, or that are no rows to learn from.
+
+    Parameters
+    ----------
+    source : str
+        The file and the rows of it.
+    reason : str
+        What is wrong with them.
+
+    Examples
+    --------
+    >>> from hilbin.stream import ChunkError
+    >>> print(ChunkError("X_003.npy, rows 0 to 99", "feature 7 of row 12 is nan"))
+    X_003.npy, rows 0 to 99: feature 7 of row 12 is nan
+    """
+
+    def __init__(self, source: str, reason: str):
+        super().__init__(source, reason)
+        self.source = source
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"{self.source}: {self.reason}"
+
+
+class CheckpointError(ValueError):
+    """A checkpoint that is damaged, or that belongs to other data or to another sum."""
+
+
+class LeftOutWarning(UserWarning):
+    """Some rows could not be read and are not in the sum."""
 
 
 class Chunk(NamedTuple):
-    """A block of rows.
+    """A run of rows.
 
     Attributes
     ----------
@@ -49,28 +81,28 @@ class Chunk(NamedTuple):
     notes: tuple[str, ...] = ()
 
 
-class Block(ABC):
-    """A block not read yet; ``rows`` counts those that will be left out too."""
+class UnreadChunk(ABC):
+    """A chunk that is not read yet; ``rows`` counts those that will be left out too."""
 
     rows: int
 
     @abstractmethod
     def read(self) -> Chunk:
-        """Read it."""
+        """Read the chunk."""
 
 
 class Chunks(ABC):
-    """Data as blocks of rows; made by :func:`hilbin.stream.as_chunks`.
+    """Data as chunks of rows; made by :func:`hilbin.stream.as_chunks`.
 
     Iterating yields a :class:`Chunk` after another, and starts anew every time.
 
     Attributes
     ----------
     n_rows : int or None
-        None if it is not known before the rows are read.
+        Number of rows; None if it is not known before the rows are read.
     n_features : int
     dtype : numpy.dtype
-        Of ``X`` in every block.
+        Type of ``X`` in every chunk.
     sources : list of str
         Names of the files or arrays.
 
@@ -89,11 +121,11 @@ class Chunks(ABC):
     sources: list[str]
 
     def __iter__(self) -> Iterator[Chunk]:
-        return (block.read() for block in self.blocks())
+        return (chunk.read() for chunk in self.unread())
 
     @abstractmethod
-    def blocks(self, skip: int = 0) -> Iterator[Block]:
-        """The blocks, unread, from number ``skip`` on.
+    def unread(self, skip: int = 0) -> Iterator[UnreadChunk]:
+        """Yield the chunks, unread, from number ``skip`` on.
 
         Parameters
         ----------
@@ -101,21 +133,21 @@ class Chunks(ABC):
 
         Yields
         ------
-        block
-            Its ``read()`` gives the chunk.
+        chunk
+            Its ``read()`` returns the :class:`Chunk`.
         """
 
     @abstractmethod
     def fingerprint(self, until: int | None = None) -> dict[str, Any]:
-        """What tells that the data are the same, without reading them all.
+        """Return what tells that the data are the same, without reading them all.
 
-        Shapes, types, paths, sizes and times of files; of arrays in memory a digest of a sample of
-        their values.
+        It has shapes, types, paths, sizes and times of files; for arrays in memory a digest of a
+        sample of their values.
 
         Parameters
         ----------
         until : int, optional
-            Only of what holds the first so many rows.
+            Only consider what holds the first so many rows.
 
         Returns
         -------
@@ -125,5 +157,14 @@ class Chunks(ABC):
 
     @property
     def length(self) -> int | None:
-        """Rows to go through, those that will be left out too; None if not known."""
+        """Number of rows to go through, those that will be left out too; None if not known."""
         return self.n_rows
+
+
+def optional(module: str, what: str) -> Any:
+    """Import a module that hilbin does without, or say how to get it."""
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        package = module.partition(".")[0]
+        raise ImportError(f'{what} needs {package}: pip install "hilbin[stream]"') from error

@@ -1,8 +1,8 @@
-r"""Sums over blocks: :math:`\sum_b f(b)`, exact, in one pass, resumable.
+r"""Sums over chunks: :math:`\sum_c f(c)`, exact, in one pass, resumable.
 
-Blocks are added one after another in their order, by whichever threads they were computed, so the
-sum does not depend on timing. A thread reads the next blocks while this one is in work. Three ways
-to compute them:
+Chunks are added one after another in their order, by whichever threads they were computed, so the
+sum does not depend on timing. A thread reads the next chunks while this one is in work. There are
+three ways to compute them:
 
 - one at a time in the calling thread, whose BLAS uses its own threads: the best for sums whose work
   is a matrix product;
@@ -16,20 +16,15 @@ import signal
 import threading
 import warnings
 from collections.abc import Callable, Generator
-from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
-from joblib import effective_n_jobs
-
-from hilbin import parallel
-from hilbin.stream import _dask
-from hilbin.stream._ahead import in_order, read_ahead
-from hilbin.stream._checkpoint import Checkpoint, Progress, restored
-from hilbin.stream._part import Of, Part, added, part_of
-from hilbin.stream.chunks import Block, Chunk, Chunks
-from hilbin.stream.errors import LeftOutWarning
+from hilbin.stream import dask, parts
+from hilbin.stream.checkpoint import Checkpoint, Progress, restored
+from hilbin.stream.chunks import Chunks, LeftOutWarning
 from hilbin.stream.opening import as_chunks
+from hilbin.stream.parts import Of, Part, added
 
 NOTES_SHOWN = 5
 
@@ -46,46 +41,47 @@ def fold(
     keep: bool = False,
     callback: Callable[[int, int | None], object] | None = None,
 ) -> Any:
-    """The sum of ``of(chunk)`` over all blocks.
+    """Return the sum of ``of(chunk)`` over all chunks.
 
     Parameters
     ----------
     chunks : Chunks, or what :func:`as_chunks` takes
     of : callable
-        From a :class:`Chunk` to something that can be added: a number, an array, or an object with
+        Maps a :class:`Chunk` to something that can be added: a number, an array, or an object with
         ``+`` and ``+=``, of which the first is used on a cluster, where it must leave both as they
         are. For checkpoints such an object has ``state()``, a dict of arrays, and the class method
         ``from_state``.
     n_jobs : int, optional
-        Blocks to compute at a time. With 1, the default, BLAS keeps its threads. Every one more
-        holds a block and its sum more in memory. Not used with Dask.
+        Number of chunks to compute at a time. With 1, the default, BLAS keeps its threads. Every
+        one more holds a chunk and its sum more in memory. Not used with Dask.
     client : distributed.Client, optional
         The cluster to compute on. Dask collections go to the client in use, if any, and else to
         Dask's own scheduler.
     checkpoint : path, optional
-        A folder for the running sum. If it holds one, the sum goes on from there. It is written
+        A folder for the running sum. If it holds one, the sum resumes from there. It is written
         every so often and when the sum is interrupted by an error or by Ctrl-C, and removed when
         the sum is done.
     key : dict, optional
         What is summed, as names and values of parameters, compared on resumption. Values that JSON
-        does not know stand as a hash of their content. The name of ``of`` by default.
+        does not know are replaced by a hash of their content. The name of ``of`` by default.
     every : float, default=60
         Seconds between checkpoints; more if writing would take over a twentieth of the time. 0
-        writes after every block.
+        writes after every chunk.
     keep : bool, default=False
-        Leave the finished sum in the folder: the next call returns it without reading the data.
+        Whether to leave the finished sum in the folder: the next call returns it without reading
+        the data.
     callback : callable, optional
         Called with the number of rows done and of all rows, or None if that is not known.
 
     Returns
     -------
     total
-        What ``of`` gives, summed.
+        The sum.
 
     Raises
     ------
     ChunkError
-        If rows cannot be read or are not finite, naming them.
+        If rows cannot be read or are not finite; it names them.
     CheckpointError
         If the folder holds the checkpoint of another sum, or a damaged one.
 
@@ -100,39 +96,23 @@ def fold(
     """
     data = as_chunks(chunks)
     running = _Running(data, of, checkpoint, key, every)
-    if callback is not None and running.so_far.blocks:
+    if callback is not None and running.so_far.chunks:
         callback(running.so_far.rows, data.length)
     if running.so_far.done:
         return running.total()
-    on_dask = client is not None or isinstance(data, _dask.DaskChunks)
-    skip = running.so_far.blocks
-    parts = _dask.sums(data, of, client, skip) if on_dask else _sums(data, of, n_jobs, skip)
+    on_dask = client is not None or isinstance(data, dask.DaskChunks)
+    skip = running.so_far.chunks
+    found = dask.sums(data, of, client, skip) if on_dask else parts.sums(data, of, n_jobs, skip)
     try:
-        for part in parts:
+        for part in found:
             running.add(part)
             if callback is not None:
                 callback(running.so_far.rows, data.length)
     except BaseException:
-        parts.close()  # nothing runs on while the last checkpoint is written
+        found.close()  # nothing runs on while the last checkpoint is written
         running.interrupted()
         raise
     return running.finished(keep)
-
-
-def _sums(chunks: Chunks, of: Of, n_jobs: int | None, skip: int) -> Generator[Part, None, None]:
-    """Sums of single blocks, in order."""
-    pairs = ((block, block.read()) for block in chunks.blocks(skip))
-    threads = effective_n_jobs(n_jobs)
-
-    def task(pair: tuple[Block, Chunk]) -> Part:
-        return part_of(of, *pair)
-
-    with closing(read_ahead(pairs)) as read:
-        if threads == 1:
-            yield from map(task, read)
-            return
-        with parallel.blas_threads(1), closing(in_order(task, read, threads)) as parts:
-            yield from parts
 
 
 class _Running:
@@ -158,13 +138,13 @@ class _Running:
             self.so_far, self._state = self._checkpoint.found()
 
     def add(self, part: Part) -> None:
-        """Add the sum of the next blocks, and write all down if it is time."""
+        """Add the sum of the next chunks, and write a checkpoint if it is time."""
         with _not_interrupted():
             if self._state and part.total is not None:
                 self._total, self._state = restored(self._state, part.total), {}
             self._total = added(self._total, part.total)
             self.so_far = Progress(
-                self.so_far.blocks + part.blocks,
+                self.so_far.chunks + part.chunks,
                 self.so_far.rows + part.rows,
                 self.so_far.notes + part.notes,
             )
@@ -172,21 +152,21 @@ class _Running:
             self._checkpoint.write(self._total, self.so_far)
 
     def total(self) -> Any:
-        """The sum; if it was finished before, of the kind that its first block is of."""
+        """Return the sum; one finished before gets the type of the sum of the first chunk."""
         if self._state:
-            first = next(b.read() for b in self._data.blocks())
+            first = next(iter(self._data))
             self._total, self._state = restored(self._state, self._of(first)), {}
         if self._total is None:
             raise ValueError(f"{', '.join(self._data.sources[:3])}: there are no rows to sum")
         return self._total
 
     def interrupted(self) -> None:
-        """Write down what there is, unless it was writing that failed."""
+        """Write a checkpoint, unless it was writing that failed."""
         if self._checkpoint is not None and not self._checkpoint.failed:
             self._checkpoint.write(self._total, self.so_far)
 
     def finished(self, keep: bool) -> Any:
-        """The sum; its checkpoint goes, or stays as one that is done."""
+        """Return the sum; its checkpoint is removed, or stays as one that is done."""
         total = self.total()
         if self._checkpoint is not None and keep:
             self._checkpoint.write(total, self.so_far._replace(done=True))
@@ -205,7 +185,7 @@ class _Running:
 
 
 def _not_interrupted() -> AbstractContextManager[None]:
-    """Ctrl-C waits until the block ends: half an addition is no sum to write down."""
+    """Hold Ctrl-C back until the ``with`` ends: half an addition is no sum to write down."""
     here = threading.current_thread() is threading.main_thread()
     return _held_signal() if here and callable(signal.getsignal(signal.SIGINT)) else nullcontext()
 

@@ -1,4 +1,4 @@
-"""Photographs as blocks of rows, described when they are wanted."""
+"""Images as chunks of rows; a transformer makes the rows when they are wanted."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -7,11 +7,10 @@ from typing import Any
 import joblib
 import numpy as np
 
-from hilbin.stream._npy import file_mark
-from hilbin.stream._sources import Array, Joined, Rows, Source, mark_of
-from hilbin.stream._table import TableChunks
+from hilbin._arrays import Array
+from hilbin.stream.sources import Joined, Rows, Source, SourceChunks, file_mark, mark_of
 
-IMAGES_PER_BLOCK = 1024
+IMAGES_PER_CHUNK = 1024
 
 
 class _ImageSource(Source):
@@ -29,7 +28,7 @@ class _ImageSource(Source):
         self.row_bytes = 4 * self.width
 
     def read(self, begin: int, end: int) -> Rows:
-        X, unreadable = self.transformer.describe_all(self.images[begin:end])
+        X, unreadable = self.transformer.transform_with_errors(self.images[begin:end])
         kept = np.setdiff1d(np.arange(end - begin), [*unreadable])
         y, weight = (
             None if values is None else values[begin:end][kept]
@@ -60,21 +59,21 @@ def _file_or_none(path: Path) -> dict[str, Any] | None:
     return file_mark(path) if path.is_file() else None
 
 
-class ImageChunks(TableChunks):
-    """Images as blocks of rows, through a fitted transformer of :mod:`hilbin.images`.
+class ImageChunks(SourceChunks):
+    """Images as chunks of rows, through a fitted transformer of :mod:`hilbin.images`.
 
     Images that cannot be read are left out; :func:`fold` names them in a warning. The number of
-    rows is therefore not known beforehand, and ``begin`` of a block counts images.
+    rows is therefore not known beforehand, and ``begin`` of a chunk counts images.
 
     Parameters
     ----------
     images : sequence of paths or arrays
     labels : array-like of shape (n_images,), optional
     transformer : ImageTransformer
-        Fitted. Its ``n_jobs`` says how many images are described at a time.
+        A fitted one. Its ``n_jobs`` says how many images are transformed at a time.
     sample_weight : array-like of shape (n_images,), optional
     rows : int, default=1024
-        Images of a block.
+        Number of images of a chunk.
 
     Examples
     --------
@@ -94,7 +93,7 @@ class ImageChunks(TableChunks):
         transformer: Any = None,
         *,
         sample_weight: Any = None,
-        rows: int = IMAGES_PER_BLOCK,
+        rows: int = IMAGES_PER_CHUNK,
     ):
         if transformer is None:
             raise ValueError("transformer is needed: it makes rows of images")

@@ -12,23 +12,26 @@ import struct
 import zipfile
 import zlib
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 
-from hilbin.stream._sources import NUMBERS, Array, Rows, Source
-from hilbin.stream.errors import ChunkError
+from hilbin._arrays import Array
+from hilbin.stream.chunks import ChunkError
+from hilbin.stream.sources import (
+    WEIGHTS,
+    Columns,
+    Kind,
+    Rows,
+    Source,
+    Sources,
+    concatenated,
+    file_mark,
+)
 
 SUFFIXES = (".npy", ".npz")
 LOCAL_HEADER = struct.Struct("<26xHH")
-WEIGHTS = ("weight", "sample_weight")
-
-
-def file_mark(path: Path) -> dict[str, Any]:
-    """Path, size and time of a file."""
-    status = path.stat()
-    return {"file": str(path.absolute()), "size": status.st_size, "time": status.st_mtime_ns}
 
 
 class NpySource(Source):
@@ -54,6 +57,7 @@ class NpySource(Source):
             )
 
     def read(self, begin: int, end: int) -> Rows:
+        """Read rows at their place in the file."""
         if self.fortran:
             shape = (self.n_rows,) if self.width is None else (self.n_rows, self.width)
             mapped = np.memmap(self.path, self.dtype, "r", self.start, shape, order="F")
@@ -66,6 +70,7 @@ class NpySource(Source):
         return Rows(values)
 
     def mark(self) -> dict[str, Any]:
+        """Return path, size and time of the file when it was opened."""
         return self._mark
 
 
@@ -108,7 +113,7 @@ class WholeSource(Source):
     member : str or None
         Name of the array; None for a CSR matrix.
     shape, dtype, nbytes
-        What the headers in the file say.
+        As the headers in the file have them.
     """
 
     def __init__(
@@ -128,6 +133,7 @@ class WholeSource(Source):
         self._held: Any = None
 
     def read(self, begin: int, end: int) -> Rows:
+        """Return a part of the whole, which is read if it is not in memory."""
         values = self._held
         if values is None and self.member is None:
             values = sp.csr_array(sp.load_npz(self.path))
@@ -138,6 +144,7 @@ class WholeSource(Source):
         return Rows(values[begin:end])
 
     def mark(self) -> dict[str, Any]:
+        """Return path, size and time of the file when it was opened."""
         return self._mark
 
     def __getstate__(self) -> dict[str, Any]:
@@ -145,7 +152,7 @@ class WholeSource(Source):
 
 
 def npz_sources(path: Path) -> tuple[Source, Source | None, Source | None]:
-    """Rows, targets and weights of a ``.npz`` file."""
+    """Return rows, targets and weights of a ``.npz`` file."""
     try:
         with zipfile.ZipFile(path) as archive:
             members = {Path(m.filename).stem: m for m in archive.infolist()}
@@ -186,31 +193,44 @@ def _member(path: Path, archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> So
 
 
 def file_sources(path: Path) -> tuple[Source, Source | None, Source | None]:
-    """Rows, targets and weights of one file."""
+    """Return rows, targets and weights of one file."""
     if path.suffix == ".npz":
         return npz_sources(path)
     return NpySource(path), None, None
 
 
-def shards(folder: Path) -> tuple[list[Path], list[Path], list[Path]]:
-    """Files of rows, targets and weights in a folder, each in the order of their names.
+class Shards(NamedTuple):
+    """Files of rows, targets and weights of a folder, each in the order of their names."""
+
+    rows: list[Path]
+    targets: list[Path]
+    weights: list[Path]
+
+
+def shards(folder: Path) -> Shards | None:
+    """Find the files of rows, targets and weights in a folder.
 
     Targets are in files whose name begins with ``y``, weights with ``weight`` or
     ``sample_weight``; numbers in names are compared as numbers.
     """
     rest = re.compile(r"(?:[^A-Za-z].*)?\.np[yz]")
-    roles: dict[str, list[Path]] = {"X": [], "y": [], "weight": []}
+    found = Shards([], [], [])
     for path in array_files(folder):
-        role = "X"
+        column = found.rows
         for word in ("y", *WEIGHTS):
             if path.name.startswith(word) and rest.fullmatch(path.name[len(word) :]):
-                role = "y" if word == "y" else "weight"
-        roles[role].append(path)
-    return roles["X"], roles["y"], roles["weight"]
+                column = found.targets if word == "y" else found.weights
+        column.append(path)
+    for files in found[1:]:
+        if files and found.rows and len(files) not in (1, len(found.rows)):
+            raise ChunkError(
+                str(folder), f"has {len(found.rows)} files of rows and {len(files)} of targets"
+            )
+    return found if found.rows else None
 
 
 def array_files(folder: Path) -> list[Path]:
-    """All files of arrays in a folder, in the order of their names."""
+    """Find all files of arrays in a folder, in the order of their names."""
     found = [path for path in folder.iterdir() if path.suffix in SUFFIXES and path.name[0] != "."]
     return sorted(found, key=_natural)
 
@@ -220,8 +240,12 @@ def _natural(path: Path) -> list[Any]:
     return [(int(p), "") if p.isdigit() else (-1, p) for p in parts]
 
 
-def require_numbers(source: Source) -> Source:
-    """Refuse rows that are no numbers; targets may be text."""
-    if source.dtype.kind not in NUMBERS:
-        raise ChunkError(source.name, f"has values of type {source.dtype}, not numbers")
-    return source
+def open_npy(found: list[Path] | Shards, columns: Columns) -> Sources:
+    """Open files, or the shards of a folder with their targets and weights."""
+    files = found if isinstance(found, Shards) else Shards(found, [], [])
+    sources = concatenated([file_sources(path) for path in files.rows])
+    beside = [[file_sources(path)[0] for path in column] for column in files[1:]]
+    return Sources(sources.rows, sources.targets or beside[0], sources.weights or beside[1])
+
+
+NPY = Kind(".npy, .npz", open_npy, is_file=lambda path: path.suffix in SUFFIXES, in_folder=shards)

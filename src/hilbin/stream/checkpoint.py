@@ -1,9 +1,9 @@
 """The running sum on the disk.
 
-One file holds the arrays of the sum and, as JSON, how far it has come, what the data were that are
-in it and what was summed. It is written whole or not at all, so that a job killed at any moment
-finds the last one. A checkpoint of other data or of another sum is refused, with what differs;
-files that are not in the sum yet may have changed: one that was found broken can be mended.
+One file holds the arrays of the sum and, as JSON, how far it has come, which data are in it and
+what is summed. It is written whole or not at all, so that a job killed at any moment finds the last
+one. A checkpoint of other data or of another sum is refused, with what differs; files that are not
+in the sum yet may have changed: one that was found broken can be mended.
 """
 
 import json
@@ -17,7 +17,7 @@ import joblib
 import numpy as np
 
 from hilbin.files import written_whole
-from hilbin.stream.errors import CheckpointError
+from hilbin.stream.chunks import CheckpointError
 
 FILE = "sum.npz"
 ABOUT = "about"
@@ -28,7 +28,7 @@ SHARE = 0.05  # of the time, at most, goes into writing
 class Progress(NamedTuple):
     """How far a sum has come."""
 
-    blocks: int = 0
+    chunks: int = 0
     rows: int = 0
     notes: tuple[str, ...] = ()
     done: bool = False
@@ -40,13 +40,13 @@ class Checkpoint:
     Parameters
     ----------
     folder : path
-        Made if it is not there.
+        The folder; made if it is not there.
     fingerprint : callable
-        From a number of rows to the fingerprint of the data they are in.
+        Maps a number of rows to the fingerprint of the data they are in.
     key : dict
         What is summed.
     every : float
-        Seconds between two writings, more if writing is slow; 0 writes after every block.
+        Seconds between two writings, more if writing is slow; 0 writes after every chunk.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class Checkpoint:
             part.unlink(missing_ok=True)
 
     def found(self) -> tuple[Progress, dict[str, Any]]:
-        """Where the last job has come to, and the state of its sum; the beginning if none has."""
+        """Return how far the last job has come, and the state of its sum."""
         if not self.path.exists():
             return Progress(), {}
         try:
@@ -71,8 +71,8 @@ class Checkpoint:
                 about = json.loads(file[ABOUT].tobytes())
         except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
             raise CheckpointError(f"{self.path} is damaged ({error}): remove it") from error
-        blocks, rows, notes = about["progress"]
-        progress = Progress(blocks, rows, tuple(notes), about["done"])
+        chunks, rows, notes = about["progress"]
+        progress = Progress(chunks, rows, tuple(notes), about["done"])
         differing = differences(about["of"], self._about(progress.rows))
         if differing:
             raise CheckpointError(
@@ -98,7 +98,7 @@ class Checkpoint:
             return
         begin = time.monotonic()
         about = {
-            "progress": [progress.blocks, progress.rows, progress.notes],
+            "progress": [progress.chunks, progress.rows, progress.notes],
             "done": progress.done,
             "of": self._about(progress.rows),
         }
@@ -111,8 +111,8 @@ class Checkpoint:
                 np.savez(file, **arrays)
         except OSError as error:
             self.failed = True
-            kept = f"that of {self.written.blocks} blocks is kept" if self.written else "none yet"
-            reason = f"the checkpoint of {progress.blocks} blocks cannot be written ({kept})"
+            kept = f"that of {self.written.chunks} chunks is kept" if self.written else "none yet"
+            reason = f"the checkpoint of {progress.chunks} chunks cannot be written ({kept})"
             raise OSError(
                 error.errno, f"{reason}: {error.strerror or error}", str(self.path)
             ) from error
@@ -129,7 +129,7 @@ class Checkpoint:
 
 
 def state_of(total: Any) -> dict[str, Any]:
-    """The arrays of a statistic, or of a plain array or number."""
+    """Return the arrays of a statistic, or of a plain array or number."""
     if hasattr(total, "state"):
         state: dict[str, Any] = total.state()
         return state
@@ -137,7 +137,7 @@ def state_of(total: Any) -> dict[str, Any]:
 
 
 def restored(state: dict[str, Any], like: Any) -> Any:
-    """The sum of a state; it is of the kind of ``like``."""
+    """Return the sum of a state; it is of the kind of ``like``."""
     if hasattr(like, "from_state"):
         return type(like).from_state(state)
     if isinstance(like, np.ndarray):
@@ -146,7 +146,7 @@ def restored(state: dict[str, Any], like: Any) -> Any:
 
 
 def plain(value: Any) -> Any:
-    """A value as JSON can hold it; what is no number, text or collection stands as a hash."""
+    """Return a value as JSON can hold it; what is no number, text or collection becomes a hash."""
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if isinstance(value, dict):
@@ -157,7 +157,7 @@ def plain(value: Any) -> Any:
 
 
 def differences(then: Any, now: Any, where: str = "") -> list[str]:
-    """What differs between two values of JSON, in words."""
+    """Say what differs between two values of JSON."""
     if isinstance(then, dict) and isinstance(now, dict):
         names = [*then, *(name for name in now if name not in then)]
         return [

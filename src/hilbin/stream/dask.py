@@ -1,7 +1,7 @@
-"""Dask: its collections as blocks, and sums as a tree of tasks. The only file that knows Dask.
+"""Dask: its collections as chunks, and sums as a tree of tasks. The only file that knows Dask.
 
 Tasks go to the cluster in waves of a few for every thread, the next wave before the last one is
-back. A wave reads its blocks where the workers are, adds them by eights, and sends one sum home. So
+back. A wave reads its chunks where the workers are, adds them by eights, and sends one sum home. So
 no more sums are alive than two waves have, and there is something to write down after every wave.
 If a worker dies, the scheduler runs again what it held: tasks hold all they need, and never change
 what they are given. Without a cluster Dask's own scheduler runs the same waves in this process.
@@ -18,28 +18,27 @@ from typing import Any
 import numpy as np
 
 from hilbin import parallel
-from hilbin.stream._part import Of, Part, added, joined, part_of
-from hilbin.stream._ready import Layout
-from hilbin.stream._sources import mark_of
-from hilbin.stream.chunks import Block, Chunk, Chunks
-from hilbin.stream.errors import optional
+from hilbin.stream.chunks import Chunk, Chunks, UnreadChunk, optional
+from hilbin.stream.iterables import Layout
+from hilbin.stream.parts import Of, Part, added, joined, part_of
+from hilbin.stream.sources import Columns, Kind, mark_of
 
 ARITY = 8
-BLOCKS_PER_THREAD = 8
-TASKS_PER_THREAD = 4  # of a wave: a task adds up the blocks that it reads, and sends one sum
+CHUNKS_PER_THREAD = 8
+TASKS_PER_THREAD = 4  # of a wave: a task adds up the chunks that it reads, and sends one sum
 RETRIES = 2  # of a task that fails, for files on a network
 WAVES = 2
 WHAT = "a sum over Dask collections or on a cluster"
 
 
 def is_collection(X: Any) -> bool:
-    """Whether ``X`` is a Dask array or data frame; Dask is not imported to find out."""
+    """Return whether ``X`` is a Dask array or data frame; Dask is not imported to find out."""
     return type(X).__module__.startswith("dask.") and hasattr(X, "__dask_graph__")
 
 
 @dataclass(frozen=True)
-class DaskBlock(Block):
-    """One block of Dask arrays; ``values`` are tasks until Dask has run them."""
+class DaskChunk(UnreadChunk):
+    """One chunk of Dask arrays; ``values`` are tasks until Dask has run them."""
 
     rows: int
     begin: int
@@ -48,36 +47,31 @@ class DaskBlock(Block):
     values: tuple[Any, ...]
 
     def read(self) -> Chunk:
+        """Let Dask compute the values."""
         return self.chunk(*optional("dask", WHAT).compute(*self.values))
 
     def chunk(self, *values: Any) -> Chunk:
-        """The chunk of the values that Dask has computed."""
+        """Return the chunk of the values that Dask has computed."""
         rows = self.layout.checked(values, self.name)
         return Chunk(*rows[:3], self.begin, self.name)
 
-    def bare(self) -> "DaskBlock":
-        """The same without the tasks, to send beside their results."""
-        return DaskBlock(self.rows, self.begin, self.name, self.layout, ())
+    def bare(self) -> "DaskChunk":
+        """Return the same without the tasks, to send beside their results."""
+        return DaskChunk(self.rows, self.begin, self.name, self.layout, ())
 
 
 class DaskChunks(Chunks):
-    """Blocks of rows of a Dask array or data frame, as Dask has cut it.
+    """Chunks of rows of a Dask array or data frame, as Dask has cut it.
 
     Parameters
     ----------
-    X, y, sample_weight : Dask collections, or arrays for ``y`` and ``sample_weight``
-    target, weight, features : columns of a data frame
+    X : Dask array or data frame
+    columns : Columns
+        Dask collections or arrays of targets and weights, or names of columns of a data frame.
     """
 
-    def __init__(
-        self,
-        X: Any,
-        y: Any = None,
-        sample_weight: Any = None,
-        target: str | None = None,
-        weight: str | None = None,
-        features: Sequence[str] | None = None,
-    ):
+    def __init__(self, X: Any, columns: Columns):
+        y, sample_weight, target, weight, features, _ = columns
         if hasattr(X, "columns"):
             y = X[target] if target is not None else y
             sample_weight = X[weight] if weight is not None else sample_weight
@@ -93,7 +87,8 @@ class DaskChunks(Chunks):
         self.n_rows, self.n_features = (int(n) for n in X.shape)
         self.dtype, self.sources = np.dtype(X.dtype), [X.name]
 
-    def blocks(self, skip: int = 0) -> Iterator[Block]:
+    def unread(self, skip: int = 0) -> Iterator[UnreadChunk]:
+        """Yield the chunks, unread, from number ``skip`` on."""
         columns = [_tasks(array, self._X.numblocks[0]) for array in self._arrays]
         layout = Layout(self.n_features, self.dtype, "the Dask array")
         heights = self._X.chunks[0]
@@ -102,26 +97,26 @@ class DaskChunks(Chunks):
             zip(heights, begins, *columns, strict=False)
         ):
             if number >= skip:
-                yield DaskBlock(rows, begin, f"Dask block {number}", layout, tuple(values))
+                yield DaskChunk(rows, begin, f"Dask chunk {number}", layout, tuple(values))
 
     def fingerprint(self, until: int | None = None) -> dict[str, Any]:
-        """Names of Dask's tasks may change from run to run, the first block does not."""
+        """Names of Dask's tasks may change from run to run; the first chunk stands for them."""
         ends = list(accumulate(self._X.chunks[0]))
         counted = [end for end in ends if until is None or end <= until]
         return {
-            "ends of blocks": [int(end) for end in counted],
+            "ends of chunks": [int(end) for end in counted],
             "dtype": self.dtype.str,
             "n_features": self.n_features,
-            "first block": self._first,
+            "first chunk": self._first,
         }
 
     @functools.cached_property
     def _first(self) -> dict[str, Any]:
-        return mark_of(next(self.blocks()).read().X)
+        return mark_of(next(self.unread()).read().X)
 
 
 def _known(collection: Any) -> Any:
-    """An array whose blocks have known numbers of rows; unknown ones are computed."""
+    """Return an array whose chunks have known numbers of rows; unknown ones are computed."""
     if hasattr(collection, "to_dask_array"):
         return collection.to_dask_array(lengths=True)
     if np.isnan(collection.shape[0]):
@@ -131,7 +126,7 @@ def _known(collection: Any) -> Any:
 
 
 def _aligned(values: Any, heights: tuple[int, ...]) -> Any:
-    """Targets or weights in blocks of the same rows."""
+    """Cut targets or weights into chunks of the same rows."""
     if not is_collection(values):
         values = np.asarray(values)
         if values.shape[:1] != (sum(heights),):
@@ -143,17 +138,17 @@ def _aligned(values: Any, heights: tuple[int, ...]) -> Any:
     return values.rechunk({0: heights, **dict.fromkeys(range(1, values.ndim), -1)})
 
 
-def _tasks(array: Any, n_blocks: int) -> list[Any]:
-    return [None] * n_blocks if array is None else array.to_delayed().ravel().tolist()
+def _tasks(array: Any, n_chunks: int) -> list[Any]:
+    return [None] * n_chunks if array is None else array.to_delayed().ravel().tolist()
 
 
 def sums(chunks: Chunks, of: Of, client: Any, skip: int) -> Generator[Part, None, None]:
-    """Sums of waves of blocks, in order; the next wave is under way when one is yielded."""
+    """Yield the sums of waves of chunks, in order; the next wave is under way meanwhile."""
     place = _Cluster(client or _current_client(), of)
-    blocks = chunks.blocks(skip)
+    unread = chunks.unread(skip)
     pending: deque[Any] = deque()
     try:
-        while wave := list(islice(blocks, place.wave())):
+        while wave := list(islice(unread, place.wave())):
             pending.append(place.tree(wave))
             if len(pending) >= WAVES:
                 yield place.result(pending.popleft())
@@ -164,7 +159,7 @@ def sums(chunks: Chunks, of: Of, client: Any, skip: int) -> Generator[Part, None
 
 
 def _current_client() -> Any:
-    """The client that a program has made, if it has made one."""
+    """Return the client that the program has made, if it has made one."""
     distributed = sys.modules.get("distributed")
     try:
         return None if distributed is None else distributed.default_client()
@@ -181,32 +176,32 @@ class _Cluster:
         self._of = of if client is None else client.submit(_same, of, pure=False)
 
     def wave(self) -> int:
-        """Blocks of a wave."""
-        return BLOCKS_PER_THREAD * self._threads()
+        """Return the number of chunks of a wave."""
+        return CHUNKS_PER_THREAD * self._threads()
 
     def _threads(self) -> int:
         return max(2, sum(self._client.nthreads().values())) if self._client is not None else 2
 
-    def tree(self, wave: Sequence[Block]) -> Any:
-        """A task whose result is the sum of some blocks."""
+    def tree(self, wave: Sequence[UnreadChunk]) -> Any:
+        """Return a task whose result is the sum of some chunks."""
         tasks = self._leaves(wave)
         while len(tasks) > 1:
             groups = [tasks[i : i + ARITY] for i in range(0, len(tasks), ARITY)]
             tasks = [self._task(joined, group) for group in groups]
         return tasks[0]
 
-    def _leaves(self, wave: Sequence[Block]) -> list[Any]:
-        if not isinstance(wave[0], DaskBlock):
+    def _leaves(self, wave: Sequence[UnreadChunk]) -> list[Any]:
+        if not isinstance(wave[0], DaskChunk):
             run = max(1, len(wave) // (TASKS_PER_THREAD * self._threads()))
             runs = [wave[i : i + run] for i in range(0, len(wave), run)]
-            return [self._task(_read_and_sum, self._of, blocks) for blocks in runs]
-        values = [value for block in wave for value in block.values]  # type: ignore[attr-defined]
-        if self._client is not None:  # one graph for the wave, so that blocks share what they can
+            return [self._task(_read_and_sum, self._of, chunks) for chunks in runs]
+        values = [value for chunk in wave for value in chunk.values]  # type: ignore[attr-defined]
+        if self._client is not None:  # one graph for the wave, so that chunks share what they can
             there = iter(self._client.compute([v for v in values if v is not None], **_OPTIONS))
             values = [None if v is None else next(there) for v in values]
         return [
-            self._task(_sum, self._of, block.bare(), *values[3 * i : 3 * i + 3])  # type: ignore[attr-defined]
-            for i, block in enumerate(wave)
+            self._task(_sum, self._of, chunk.bare(), *values[3 * i : 3 * i + 3])  # type: ignore[attr-defined]
+            for i, chunk in enumerate(wave)
         ]
 
     def _task(self, function: Any, *arguments: Any) -> Any:
@@ -236,15 +231,18 @@ def _same(value: Any) -> Any:
     return value
 
 
-def _read_and_sum(of: Of, blocks: Sequence[Block]) -> Part:
+def _read_and_sum(of: Of, chunks: Sequence[UnreadChunk]) -> Part:
     total, n_rows = None, 0
     notes: list[str] = []
-    for block in blocks:
-        part = part_of(of, block, block.read())
+    for chunk in chunks:
+        part = part_of(of, chunk, chunk.read())
         total, n_rows = added(total, part.total), n_rows + part.rows
         notes.extend(part.notes)
-    return Part(total, len(blocks), n_rows, tuple(notes))
+    return Part(total, len(chunks), n_rows, tuple(notes))
 
 
-def _sum(of: Of, block: DaskBlock, *values: Any) -> Part:
-    return part_of(of, block, block.chunk(*values))
+def _sum(of: Of, chunk: DaskChunk, *values: Any) -> Part:
+    return part_of(of, chunk, chunk.chunk(*values))
+
+
+DASK = Kind("a Dask array or data frame", DaskChunks, is_object=is_collection)

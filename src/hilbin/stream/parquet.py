@@ -1,74 +1,19 @@
-"""Zarr arrays and Parquet files as sources.
+"""Parquet files as sources, read by row groups.
 
-A Zarr array is read in whole chunks where the block allows it. A Parquet file is read by row
-groups: the one that a block ends in is kept for the next block, so that none is decoded twice.
+The row group that a chunk ends in is kept for the next chunk, so that none is decoded twice.
 """
 
-import functools
-from collections.abc import Sequence
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from hilbin.stream._npy import WEIGHTS
-from hilbin.stream._sources import NUMBERS, Array, Rows, Source, join, mark_of
-from hilbin.stream.errors import ChunkError, optional
+from hilbin._arrays import Array
+from hilbin.stream.chunks import ChunkError, optional
+from hilbin.stream.sources import NUMBERS, Columns, Kind, Rows, Source, Sources, join
 
-ZARR_FILES = ("zarr.json", ".zarray", ".zgroup")
-
-
-class ZarrSource(Source):
-    """Rows of a Zarr array."""
-
-    def __init__(self, array: Any):
-        self.array = array
-        self.name = str(getattr(array, "store_path", None) or getattr(array, "name", "zarr"))
-        self.name = self.name.removeprefix("file://")
-        if array.ndim not in (1, 2):
-            raise ChunkError(self.name, f"has shape {array.shape}, not rows of features")
-        self.n_rows = array.shape[0]
-        self.width = array.shape[1] if array.ndim == 2 else None
-        self.dtype = np.dtype(array.dtype)
-        self.row_bytes = self.dtype.itemsize * (1 if self.width is None else self.width)
-        self.grain = array.chunks[0]
-
-    def read(self, begin: int, end: int) -> Rows:
-        return Rows(np.asarray(self.array[begin:end]))
-
-    def mark(self) -> dict[str, Any]:
-        return self._mark
-
-    @functools.cached_property
-    def _mark(self) -> dict[str, Any]:
-        """Chunks are many files; the first and last rows stand for them."""
-        ends = [self.array[: min(2, self.n_rows)], self.array[max(0, self.n_rows - 2) :]]
-        shape = {"shape": list(self.array.shape), "chunks": list(self.array.chunks)}
-        return {"name": self.name, **shape, "ends": mark_of(np.concatenate(ends))}
-
-
-def is_zarr(path: Path) -> bool:
-    """Whether a folder is a Zarr array or group."""
-    return any((path / name).is_file() for name in ZARR_FILES)
-
-
-def zarr_sources(source: Any) -> tuple[Source, Source | None, Source | None]:
-    """Rows, targets and weights of an array, or of a group with members X, y and weight."""
-    if isinstance(source, Path):
-        zarr = optional("zarr", "reading a Zarr array")
-        source = zarr.open(str(source), mode="r")
-    if hasattr(source, "shape"):
-        return ZarrSource(source), None, None
-    if "X" not in source:
-        name = getattr(source, "store_path", None) or getattr(source, "name", "zarr")
-        raise ChunkError(str(name), f"has no array X; it has {', '.join(source) or 'none'}")
-    weight = next((name for name in WEIGHTS if name in source), None)
-    return (
-        ZarrSource(source["X"]),
-        ZarrSource(source["y"]) if "y" in source else None,
-        ZarrSource(source[weight]) if weight else None,
-    )
+SUFFIXES = (".parquet", ".pq")
 
 
 class ParquetSource(Source):
@@ -88,6 +33,7 @@ class ParquetSource(Source):
         self._held: tuple[int, Rows] | None = None
 
     def read(self, begin: int, end: int) -> Rows:
+        """Read the row groups that the rows lie in."""
         parts = []
         for number, stop in enumerate(self._ends):
             start = stop - self._groups[number]
@@ -123,7 +69,7 @@ class ParquetSource(Source):
         return _values(column)
 
     def mark(self) -> dict[str, Any]:
-        """Length and columns; the file itself if it is on this machine."""
+        """Return the columns, and size and time of the file if it is on this machine."""
         path = Path(self.name)
         here = path.stat() if path.is_file() else None
         return {
@@ -142,13 +88,9 @@ def _values(column: Any) -> Array:
     return np.array(values.tolist()) if values.dtype == object else values
 
 
-def parquet_sources(
-    where: Path | list[Path],
-    target: str | None,
-    weight: str | None,
-    features: Sequence[str] | None,
-) -> list[Source]:
-    """The files of a Parquet data set; features are all other columns of numbers by default."""
+def open_parquet(where: Path | list[Path], given: Columns) -> Sources:
+    """Open the files of a data set; features are all other columns of numbers by default."""
+    target, weight, features = given.target, given.weight, given.features
     dataset = optional("pyarrow.dataset", "reading Parquet files")
     paths = [str(p) for p in where] if isinstance(where, list) else str(where)
     try:
@@ -169,7 +111,7 @@ def parquet_sources(
     sources = [_parquet_source(each, table.schema, columns) for each in table.get_fragments()]
     for source in sources:
         _require_columns(source, sources[0], columns["X"], whole=features is None)
-    return [*sources]
+    return Sources(sources)
 
 
 def _require_numbers(schema: Any, names: list[str], where: str) -> None:
@@ -197,7 +139,7 @@ def _parquet_source(fragment: Any, schema: Any, columns: dict[str, list[str]]) -
 def _require_columns(
     source: ParquetSource, first: ParquetSource, names: list[str], *, whole: bool
 ) -> None:
-    """A file has the columns of the first one, and no others if ``whole``."""
+    """Check that a file has the columns of the first one, and no others if ``whole``."""
     own, wanted = source.own, first.own
     for name in set(names) & set(wanted):
         if name not in own:
@@ -211,3 +153,16 @@ def _require_columns(
     extra = [name for name in own if name not in wanted]
     if whole and extra:
         raise ChunkError(source.name, f"has a column {extra[0]}, while {first.name} has not")
+
+
+def _folder_of_files(folder: Path) -> Path | None:
+    """Return the folder itself: names of folders in it may be columns."""
+    return folder if any(path.suffix in SUFFIXES for path in folder.rglob("*")) else None
+
+
+PARQUET = Kind(
+    ", ".join(SUFFIXES),
+    open_parquet,
+    is_file=lambda path: path.suffix in SUFFIXES,
+    in_folder=_folder_of_files,
+)

@@ -13,10 +13,10 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.datasets import load_svmlight_file
 
-from hilbin.stream._npy import file_mark
-from hilbin.stream._sources import Rows, Source
-from hilbin.stream.errors import ChunkError
+from hilbin.stream.chunks import ChunkError
+from hilbin.stream.sources import Columns, Kind, Rows, Source, Sources, file_mark
 
+SUFFIXES = (".svm", ".svmlight", ".libsvm")
 STRIDE = 256  # lines between places that are remembered
 LINE = re.compile(rb"\s*[^\s:]+(\s+qid:\d+)?(\s+\d+:\S+)*\s*(#.*)?\s*")
 FIRST, LAST = re.compile(rb"\s(\d+):"), re.compile(rb".*\s(\d+):", re.DOTALL)
@@ -24,7 +24,7 @@ ENTRY_BYTES = 12
 
 
 class Scan(NamedTuple):
-    """What one pass over a file tells."""
+    """The result of one pass over a file."""
 
     path: Path
     offsets: list[int]
@@ -36,7 +36,7 @@ class Scan(NamedTuple):
 
 
 def looks_like_svmlight(path: Path) -> bool:
-    """Whether the first line that says something is of this format."""
+    """Return whether the first line that is no comment is of this format."""
     with open(path, "rb") as file:
         for line in file:
             if line.partition(b"#")[0].strip():
@@ -67,8 +67,9 @@ def scan(path: Path) -> Scan:
     return Scan(path, offsets, place, rows, values, least, largest)
 
 
-def svmlight_sources(paths: list[Path], n_features: int | None) -> list[Source]:
-    """Files of one data set: they share where indices begin, and the number of features."""
+def open_svmlight(paths: list[Path], columns: Columns) -> Sources:
+    """Open files of one data set: they share where indices begin, and the number of features."""
+    n_features = columns.n_features
     scans = [scan(path) for path in paths]
     zero_based = any(found.least == 0 for found in scans)
     for found in scans:
@@ -79,7 +80,7 @@ def svmlight_sources(paths: list[Path], n_features: int | None) -> list[Source]:
             )
     if n_features is None:
         n_features = max(found.largest for found in scans) + zero_based
-    return [SvmlightSource(found, n_features, zero_based) for found in scans]
+    return Sources([SvmlightSource(found, n_features, zero_based) for found in scans])
 
 
 class SvmlightSource(Source):
@@ -95,6 +96,7 @@ class SvmlightSource(Source):
         self._mark = file_mark(found.path)
 
     def read(self, begin: int, end: int) -> Rows:
+        """Read lines, from the nearest place that is remembered."""
         offsets = self._found.offsets
         first, after = begin // STRIDE, -(-end // STRIDE)
         start = offsets[first]
@@ -112,4 +114,21 @@ class SvmlightSource(Source):
         return Rows(sp.csr_array(X), y)
 
     def mark(self) -> dict[str, Any]:
+        """Return path, size and time of the file when it was opened."""
         return self._mark
+
+
+def _is_svmlight(path: Path) -> bool:
+    return path.suffix in SUFFIXES or (path.is_file() and looks_like_svmlight(path))
+
+
+def _files(folder: Path) -> list[Path] | None:
+    return sorted(path for path in folder.iterdir() if path.suffix in SUFFIXES) or None
+
+
+SVMLIGHT = Kind(
+    f"{', '.join(SUFFIXES)} (lines of 'target index:value ...')",
+    open_svmlight,
+    is_file=_is_svmlight,
+    in_folder=_files,
+)
