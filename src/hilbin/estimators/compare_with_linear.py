@@ -1,8 +1,8 @@
-"""Will the intersection kernel beat a linear SVM here? The open question of Wu's paper, measured.
+"""Comparison of the intersection kernel with a linear SVM, by cross-validation.
 
-No rule of thumb from the shape of the data is safe, but both machines are so fast that asking the
-data takes seconds: both are cross-validated on the same rows, and their right answers compared row
-by row.
+No rule of thumb tells from the shape of the data which of the two is better (the open question of
+Wu's paper). Both are so fast that trying takes seconds: both are cross-validated on the same rows,
+and their right answers are compared row by row.
 """
 
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ from hilbin.estimators.intersection.svc import IntersectionSVC
 
 @dataclass(frozen=True)
 class LinearComparison:
-    """What :func:`compare_with_linear` found.
+    """The result of :func:`compare_with_linear`.
 
     Parameters
     ----------
@@ -32,9 +32,9 @@ class LinearComparison:
     gain : float
         Their difference.
     standard_error : float
-        Of the difference, from the rows on which only one of the two is right.
+        Standard error of the difference, from the rows on which only one of the two is right.
     n_rows : int
-        Rows that were used.
+        Number of rows that were used.
 
     Examples
     --------
@@ -51,7 +51,7 @@ class LinearComparison:
 
     @property
     def verdict(self) -> str:
-        """The better machine, or ``"either"`` if they are within two standard errors."""
+        """The better of the two, or ``"either"`` if they are within two standard errors."""
         if abs(self.gain) <= 2 * self.standard_error:
             return "either"
         return "intersection" if self.gain > 0 else "linear"
@@ -79,19 +79,19 @@ def compare_with_linear(
     y : array-like of shape (n_samples,)
         Labels.
     model : IntersectionSVC, optional
-        What to compare; one with default parameters if not given.
+        Model to compare, by default one with default parameters.
     max_rows : int, default=5000
-        More rows are sampled down to this many, keeping the shares of the classes.
+        Largest number of rows: more are sampled down, keeping the shares of the classes.
     cv : int, default=3
         Number of folds. Classes with fewer rows than that are left out.
     random_state : int, RandomState or None, default=0
-        Of the sample, the folds and the linear SVM.
+        Random seed of the sample, the folds and the linear SVM.
     n_jobs : int, optional
-        Threads for the intersection SVM.
+        Number of threads for the intersection SVM.
 
     Returns
     -------
-    gain : LinearComparison
+    comparison : LinearComparison
 
     Examples
     --------
@@ -125,7 +125,7 @@ def compare_with_linear(
 
 
 def _sample(y: Any, max_rows: int, cv: int, random: Any) -> Any:
-    """At most ``max_rows`` rows, of every class its share but at least ``cv``."""
+    """Return at most ``max_rows`` rows: of every class its share, but at least ``cv``."""
     chosen = []
     for label in np.unique(y):
         rows = np.flatnonzero(y == label)
