@@ -23,7 +23,7 @@ train, test = slice(0, 1200), slice(1200, None)
 print(f"{Z[train].nbytes / 1e6:.1f} MB of float32")
 
 # %%
-# The codes of blocks of 8 numbers, one of 64 words each. Words are learnt from the training rows.
+# The codes of parts of 8 numbers, one of 64 words each. Words are learnt from the training rows.
 quantizer = ProductQuantizer(part_size=8, n_words=64, random_state=0).fit(Z[train])
 codes = quantizer.transform(Z[train])
 print(codes)

@@ -17,6 +17,12 @@ from hilbin._core import core
 Array: TypeAlias = npt.NDArray[Any]
 Matrix: TypeAlias = Any  # a dense 2-D array or a CSR matrix of float32 or float64
 Function: TypeAlias = Callable[[Array], Array]
+# For scikit-learn's checks of rows; values are checked here, with a message that names the place.
+ACCEPTED: dict[str, Any] = {
+    "accept_sparse": "csr",
+    "dtype": (np.float64, np.float32),
+    "ensure_all_finite": False,
+}
 
 
 def check_rows(X: object, name: str, *, nonnegative: str | None = None) -> Matrix:
@@ -35,13 +41,7 @@ def check_rows_and_least(
 
     ``otherwise`` ends the message about a negative value: it says what the caller can do.
     """
-    rows = check_array(
-        X,
-        accept_sparse="csr",
-        dtype=(np.float64, np.float32),
-        ensure_all_finite=False,
-        input_name=name,
-    )
+    rows = check_array(X, input_name=name, **ACCEPTED)
     if sp.issparse(rows):
         rows = _canonical(rows, name)
     elif not (rows.flags.aligned and rows.dtype.isnative):

@@ -12,6 +12,7 @@ from hilbin.kernels.gcs import GCS
 from hilbin.parallel import ranges
 
 
+@dataclass(frozen=True, repr=False)
 class PairKernel(Kernel):
     """The base class of kernels made of two."""
 
@@ -48,9 +49,6 @@ class Sum(PairKernel):
     >>> (Chi2() + Linear()).gram([[1, 3]])
     array([[14.]])
     """
-
-    left: Kernel
-    right: Kernel
 
     @property
     def compact(self) -> bool:  # type: ignore[override]
@@ -90,9 +88,6 @@ class Product(PairKernel):
     >>> (Chi2() * Linear()).gram([[1, 3]])
     array([[40.]])
     """
-
-    left: Kernel
-    right: Kernel
 
     @property
     def compact(self) -> bool:  # type: ignore[override]

@@ -8,7 +8,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, validate_data
 
-from hilbin._arrays import Array, Matrix, check_rows_and_least
+from hilbin._arrays import ACCEPTED, Array, Matrix, check_rows_and_least
 from hilbin._parameters import estimator
 from hilbin.kernels import AdditiveKernel, Kernel
 
@@ -155,14 +155,7 @@ class KernelMap(TransformerMixin, BaseEstimator):
 
     def _rows_and_least(self, X: object, *, reset: bool = False) -> tuple[Matrix, float]:
         """Return ``X`` as rows that the kernel accepts, and the smallest of their stored values."""
-        rows = validate_data(
-            self,
-            X,
-            reset=reset,
-            accept_sparse="csr",
-            dtype=(np.float64, np.float32),
-            ensure_all_finite=False,
-        )
+        rows = validate_data(self, X, reset=reset, **ACCEPTED)
         return check_rows_and_least(rows, "X", nonnegative=self.kernel._demand())
 
     def __sklearn_tags__(self) -> Any:

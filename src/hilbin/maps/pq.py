@@ -29,7 +29,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from hilbin._arrays import Array, Matrix, check_rows, to_dense
+from hilbin._arrays import ACCEPTED, Array, Matrix, check_rows, to_dense
 from hilbin._core import core
 from hilbin._parameters import estimator, require_whole
 from hilbin.files import written_whole
@@ -395,8 +395,7 @@ class ProductQuantizer(TransformerMixin, BaseEstimator):
         return 1 if self.metric is None else self.feature_map_.n_components_
 
     def _rows(self, X: object, *, reset: bool = False) -> Matrix:
-        checks = {"accept_sparse": "csr", "dtype": (np.float64, np.float32)}
-        rows = validate_data(self, X, reset=reset, ensure_all_finite=False, **checks)
+        rows = validate_data(self, X, reset=reset, **ACCEPTED)
         demand = None if self.metric is None else self.metric._demand()
         return check_rows(rows, "X", nonnegative=demand)
 

@@ -104,18 +104,7 @@ class SparseMap(ValueMap):
             self._expansion = OrthonormalNodes(self._two, self.inner_.root())
 
     def transform(self, X: object) -> Any:
-        """Return the features of ``X``.
-
-        Parameters
-        ----------
-        X : array-like or CSR of shape (n, d)
-            Rows.
-
-        Returns
-        -------
-        Z : CSR of shape (n, d * n_nodes)
-            The features; with ``orthonormal``, an array for an array.
-        """
+        """Return the features of ``X`` as CSR; with ``orthonormal``, an array for an array."""
         check_is_fitted(self)
         return self._features(*self._rows_and_least(X))
 
