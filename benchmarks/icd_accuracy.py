@@ -103,8 +103,8 @@ def objective_errors(s: Labeled) -> dict[str, dict[float, float]]:
         optimum = best.objective - best.gap
         errors[loss] = {}
         for tol in TOLERANCES:
-            dual = coded.solve(tol=tol)[0].dual
-            found = coded.solve(rows, dual=dual, max_iter=0)[0]  # only evaluates
+            start = coded.solve(tol=tol)[0].coef
+            found = coded.solve(rows, start=start, max_iter=0)[0]  # only evaluates
             errors[loss][tol] = (optimum - (found.objective - found.gap)) / optimum
     return errors
 

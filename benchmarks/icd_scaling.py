@@ -1,7 +1,7 @@
 """What the layout of the tables gains, and how the time of a sweep grows with rows and features.
 
-One thread. Against the tables of the paper, which this library has as one of its layouts, and
-LIBLINEAR.
+One thread. Against the tables of the paper, which this benchmark compiles with the library's own
+descent, and LIBLINEAR.
 """
 
 from typing import Any, NamedTuple
@@ -10,11 +10,12 @@ import harness
 import numpy as np
 from data import Array
 from harness import Timing, by_set, claim, compare
+from native import OtherRows, library
 from sets import bag_of_words, centrist, labeled_sets, one_class, over_dispersed
 from svms import LIBLINEAR, ONE_PASS, SOLVER, Coded, Linear, liblinear_is_here
 
-from hilbin.solvers import TableRows, classification, icd, rank_values
-from hilbin.solvers._layout import FENWICK, PLAIN, lay_out
+from hilbin.solvers import Hinge, icd
+from hilbin.solvers.lookup import Levels, LookupRows
 
 OWN, PAPER, PEER = "hilbin", "table of the paper", "LIBLINEAR"
 MEANS = {15: 3.0, 100: 30.0}  # of counts, by the largest
@@ -65,25 +66,20 @@ QUICK = Sizes((300, 50), (200, 60), 200, 5, 4, 200, 32, 3, 1, exact=((300, 3, 1)
 def layouts(X: Any, y: Array, loss: str, rounds: int, patience: float) -> dict[str, Any]:
     """Seconds to the tolerance by layout."""
     coded = Coded(X, y, loss=loss)
-    codes = coded.codes()
-    plain = {dense: lay_out(codes, kind=PLAIN, dense=dense) for dense in (True, False)}
-    calls = {f"{d}": lambda given=layout: coded.sweep(codes, given) for d, layout in plain.items()}
+    levels = coded.levels()
+    plain = {d: OtherRows(levels, "plain", dense=d) for d in (True, False)}
+    calls = {f"{d}": lambda given=rows: coded.sweep(given) for d, rows in plain.items()}
     sweeps = compare(calls, rounds, patience=patience / 10)
     dense = sweeps["True"].best < sweeps["False"].best
-
-    def solve(**layout: Any) -> Any:
-        fresh = coded.codes()
-        return coded.solve(TableRows(fresh, lay_out(fresh, **layout)))
-
     last: dict[str, Any] = {}
     calls = {
-        OWN: lambda: last.update(own=solve()),
-        PAPER: lambda: solve(kind=PLAIN, dense=dense),
+        OWN: lambda: last.update(own=coded.solve(LookupRows(coded.levels()))),
+        PAPER: lambda: coded.solve(OtherRows(coded.levels(), "plain", dense=dense)),
     }
     times = compare(calls, rounds, patience=patience)
     return {
         "rows": y.size,
-        "most levels": int(np.diff(codes.offsets).max()),
+        "most levels": int(np.diff(levels.offsets).max()),
         "sweeps": last["own"][0].n_iter,
         "hilbin, s": times[OWN].best,
         "paper, s": times[PAPER].best,
@@ -97,16 +93,18 @@ def exact(rows: int, features: int, decimals: int, rounds: int) -> dict[str, Any
     rng = np.random.default_rng(0)
     X = np.round(rng.gamma(2.0, 10.0, (rows, features)), decimals)
     y = np.where(np.sin(X[:, 0] / 10) + X[:, 1] / 40 + 0.2 * rng.standard_normal(rows) > 0.5, 1, -1)
-    codes = rank_values(X)
-    problem = classification(y, np.full(rows, 1e-3), "squared_hinge")
-    tables = {"blocks": TableRows(codes), "Fenwick": TableRows(codes, lay_out(codes, kind=FENWICK))}
-    times = compare({n: lambda t=t: icd(t, problem, bias=10.0) for n, t in tables.items()}, rounds)
+    levels = Levels.from_values(X)
+    problem = Hinge(squared=True).problem(y, 1e-3, constant=10.0)
+    own, other = LookupRows(levels), OtherRows(levels, "fenwick")
+    tables = {"blocks": own, "Fenwick": other}
+    cells = {"blocks": own.layout.n_cells, "Fenwick": other.n_cells}
+    times = compare({n: lambda t=t: icd(t, problem) for n, t in tables.items()}, rounds)
     return {
         "rows": rows,
         "features": features,
-        "most levels": int(np.diff(codes.offsets).max()),
+        "most levels": int(np.diff(levels.offsets).max()),
         **{f"{name}, s": t.best for name, t in times.items()},
-        **{f"{name}, MB": 4e-6 * t.layout.n_cells for name, t in tables.items()},
+        **{f"{name}, MB": 4e-6 * count for name, count in cells.items()},
         "gain": times["Fenwick"].best / times["blocks"].best,
     }
 
@@ -114,11 +112,12 @@ def exact(rows: int, features: int, decimals: int, rounds: int) -> dict[str, Any
 def sweep_times(X: Array, y: Array, sizes: Sizes) -> dict[str, Timing]:
     """Seconds of one sweep over counts, of every contender."""
     coded = Coded(X, y)
-    codes = coded.codes()
-    both = {OWN: lay_out(codes), PAPER: lay_out(codes, kind=PLAIN, dense=True)}
+    levels = coded.levels()
+    both: dict[str, LookupRows] = {OWN: LookupRows(levels)}
+    if library():
+        both[PAPER] = OtherRows(levels, "plain", dense=True)
     calls: dict[str, Any] = {
-        name: lambda layout=layout: coded.sweep(codes, layout, sizes.sweeps)
-        for name, layout in both.items()
+        name: lambda rows=rows: coded.sweep(rows, sizes.sweeps) for name, rows in both.items()
     }
     if LIBLINEAR:
         peer = Linear(X / X.max(), y)
@@ -187,6 +186,8 @@ def table_of(plot: dict[str, Any]) -> Table:
 
 def all_layouts(folder: Any, sizes: Sizes) -> tuple[Table, Table]:
     """The table of synthetic sets, and that of real ones."""
+    if not library():
+        return {}, {}
     made = {
         "bag of words": bag_of_words(*sizes.words),
         "CENTRIST-like": centrist(*sizes.centrist),
@@ -223,6 +224,7 @@ def main() -> None:
                 rows, features, decimals, sizes.rounds
             )
             for rows, features, decimals in sizes.exact
+            if library()
         }
         plots, slopes = [], {}
         for what, shapes, lengths in (

@@ -21,7 +21,7 @@ from svms import (
 )
 
 from hilbin.estimators import IntersectionSVC
-from hilbin.solvers import TableRows
+from hilbin.solvers.lookup import LookupRows
 
 BY_THREADS = ("usps", "shuttle")
 BY_PREDICTION = ("usps", "fashion_mnist", "ijcnn1")
@@ -108,16 +108,16 @@ def one_sweep(name: str, s: Labeled, sizes: Sizes) -> tuple[Table, float]:
     peer = Linear(s.scaled().X, y)
     for loss, solver in SOLVER.items():
         coded = Coded(s.X, y, loss=loss)
-        rows = TableRows(coded.codes())
+        rows = LookupRows(coded.levels())
         times = compare(
             {
-                "ICD": lambda c=coded, r=rows: c.sweep(r.codes, r.layout),
+                "ICD": lambda c=coded, r=rows: c.sweep(r),
                 "LIBLINEAR": lambda o=solver: peer.train(o, ONE_PASS),
             },
             sizes.short_rounds,
             patience=sizes.patience,
         )
-        values = rows.codes.parts[0].size
+        values = rows.levels.parts[0].size
         table[f"{name}, {loss}"] = {
             "ICD, s": times["ICD"].best,
             "LIBLINEAR, s": times["LIBLINEAR"].best,

@@ -9,13 +9,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 from data import Array
+from sklearn.base import clone
 from sklearn.svm import SVC
 
 from hilbin.estimators import IntersectionSVC
 from hilbin.kernels import Intersection
-from hilbin.solvers import GramRows, PQCodes, Result, TableRows, classification, icd
-from hilbin.solvers._icd import CURVATURE, DIAGONAL, start_random
-from hilbin.solvers._layout import Layout
+from hilbin.solvers import Hinge, Problem, Result, icd
+from hilbin.solvers.icd import packed, start_random
+from hilbin.solvers.lookup import Levels, LookupRows
 
 try:
     import liblinear.liblinear as LL  # noqa: N812
@@ -36,7 +37,7 @@ def liblinear_is_here() -> bool:
 
 
 class Coded:
-    """Training of an IntersectionSVC on rows that are codes already.
+    """Training of an IntersectionSVC on rows that are levels already.
 
     Parameters
     ----------
@@ -47,56 +48,58 @@ class Coded:
 
     def __init__(self, X: Any, y: Array, **parameters: Any):
         self.model = IntersectionSVC(**parameters)
-        training, self.labels = self.model._prepare(X, y, None)
-        self.binner, self.bias, self.seed = training.binner, training.bias, training.seed
+        self.training = self.model._prepare(X, y, None)
+        self.binner, self.labels = self.training.binner, self.training.targets
         self.encoded = self.encode(X)
-        self._given = copy(self.binner)  # hands out the codes that are there
-        self._given._encode = lambda _, **options: self.encoded
+        self._given = copy(self.binner)  # hands out the levels that are there
+        self._given.encode = lambda _, **options: self.encoded
 
     def encode(self, X: Any) -> Any:
-        """Codes of any rows that are float64 already."""
-        return self.binner._encode(X)
+        """Levels of any rows that are float64 already."""
+        return self.binner.encode(X)
 
     @cached_property
     def values(self) -> Any:
-        """The codes in the unit of the kernel, as float64."""
+        """The rows in the unit of the kernel, as float64."""
         return self.encoded.astype(np.float64) * self.binner.step_
 
-    def codes(self) -> PQCodes:
+    def levels(self) -> Levels:
         """With nothing computed from them yet."""
-        return self.model._codes(self._given, None)
+        return self._given.levels(None)
 
-    def problems(self) -> list[Array]:
+    def problems(self) -> list[Problem]:
         """One class against the rest, for every class, or the one problem of two classes."""
         classes = range(self.labels.max() + 1) if self.labels.max() > 1 else (1,)
-        C = np.full(self.labels.size, self.model.C)
-        return [
-            classification(np.where(self.labels == k, 1.0, -1.0), C, self.model.loss)
-            for k in classes
-        ]
+        loss = Hinge(squared=self.model.loss == "squared_hinge")
+        given = {"weights": self.model.C, "constant": self.training.constant}
+        return [loss.problem(np.where(self.labels == k, 1.0, -1.0), **given) for k in classes]
 
-    def pack(self, *, exact: bool = False) -> TableRows | GramRows:
-        """Tables or a Gram matrix, as the estimator chooses; ``exact`` in float64."""
+    def pack(self, *, exact: bool = False) -> Any:
+        """Look-up tables or a Gram matrix, as the estimator chooses; ``exact`` in float64."""
         problems = 1 if self.labels.max() == 1 else self.labels.max() + 1
-        return self.model._solver_rows(self.codes(), problems, exact=exact)
+        model = clone(self.model).set_params(tol=1e-6) if exact else self.model
+        return model._solver_rows(self.levels(), problems)
 
-    def solve(self, rows: TableRows | GramRows | None = None, **course: Any) -> list[Result]:
+    def solve(self, rows: Any = None, **course: Any) -> list[Result]:
         """All that ``fit`` does between the binning and the model: packing, descent, gaps."""
         rows = self.pack() if rows is None else rows
         course = {"tol": self.model.tol, "max_iter": self.model.max_iter} | course
-        return [icd(rows, p, bias=self.bias, seed=self.seed, **course) for p in self.problems()]
+        return [icd(rows, p, seed=self.training.seed, **course) for p in self.problems()]
 
-    def sweep(self, codes: PQCodes, layout: Layout, count: int = 1) -> None:
+    def sweep(self, rows: LookupRows, count: int = 1) -> None:
         """Whole sweeps of the first problem from zero, and the diagonal, of packed rows."""
-        rows = TableRows(replace(codes), layout)  # forgets the norms, and computes them
+        rows.norms = replace(rows.levels).norms  # computed, not remembered
         problem = self.problems()[0]
-        problem[:, CURVATURE] = rows.norms + self.bias + problem[:, DIAGONAL]
-        n = len(problem)
-        sweep = rows.start(np.zeros(n), np.float32)
-        order, offset = np.arange(n, dtype=np.int32), np.zeros(1)
-        random = start_random(self.seed)
+        n = problem.linear.size
+        samples = packed(problem, rows.norms)
+        sweep = rows.start(np.zeros(n), np.float32, None)
+        order, offset, random = (
+            np.arange(n, dtype=np.int32),
+            np.zeros(1),
+            start_random(self.training.seed),
+        )
         for _ in range(count):
-            sweep(problem, order, n, np.inf, -np.inf, 0.0, self.bias, offset, random)
+            sweep(samples, order, n, np.inf, -np.inf, 0.0, problem.constant, offset, random)
 
 
 class LinearModel(NamedTuple):

@@ -23,6 +23,14 @@ inline void require_range(ptrdiff_t begin, ptrdiff_t end, size_t size) {
   require(0 <= begin && begin <= end && end <= ptrdiff_t(size), "range out of bounds");
 }
 
+// Some rows of an n x n matrix: the slot of every row, and of every slot when it was last used.
+inline void require_cache(const Matrix<const float>& cache, const Vector<const int32_t>& slots, const Vector<int64_t>& stamps,
+                          const Vector<int64_t>& clock, size_t n) {
+  require(cache.shape(1) == n && slots.shape(0) == n, "the cache has the wrong shape");
+  require(stamps.shape(0) == cache.shape(0) && clock.shape(0) == 1, "there is a stamp for every row of the cache");
+  for (size_t i = 0; i < n; ++i) require(slots.data()[i] < int64_t(cache.shape(0)), "a slot is out of range");
+}
+
 void define_maps(nb::module_& m);
 void define_icd(nb::module_& m);
 void define_codes(nb::module_& m);

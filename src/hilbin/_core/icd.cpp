@@ -112,9 +112,8 @@ void define_cached_gram(nb::module_& m) {
   using Slots = Vector<const int32_t>;
   using Stamps = Vector<int64_t>;
   auto made = [](const Cache& cache, const Slots& slots, const Stamps& stamps, const Stamps& clock, double* scores, size_t size, size_t rows) {
-    require(cache.shape(1) == rows && size == rows && slots.shape(0) == rows, "the cache has the wrong shape");
-    require(stamps.shape(0) == cache.shape(0) && clock.shape(0) == 1, "there is a stamp for every row of the cache");
-    for (size_t i = 0; i < rows; ++i) require(slots.data()[i] < int64_t(cache.shape(0)), "a slot is out of range");
+    require(size == rows, "there is a score for every row");
+    require_cache(cache, slots, stamps, clock, rows);
     return CachedGramState<float>{cache.data(), slots.data(), stamps.data(), clock.data(), scores, ptrdiff_t(rows)};
   };
   define_sweep<double, Cache, Slots, Stamps, Stamps>(m, "sweep_cached_gram", made, "cache"_array, "slots"_array, "stamps"_array, "clock"_array);

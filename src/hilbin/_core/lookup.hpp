@@ -187,6 +187,23 @@ template <class Entry> struct SparseCodes {
   }
 };
 
+// T of one row, summed over the slots of a group of kind K.
+template <class K, class F, class Part> HILBIN_INLINE F sum(const Place<F>& p, Part part) {
+  F a = 0, b = 0, c = 0, d = 0;
+  ptrdiff_t k = 0;
+  for (; k + 4 <= part.size; k += 4) {
+    a += K::at(p, part.slot(k), part.rank(k));
+    b += K::at(p, part.slot(k + 1), part.rank(k + 1));
+    c += K::at(p, part.slot(k + 2), part.rank(k + 2));
+    d += K::at(p, part.slot(k + 3), part.rank(k + 3));
+  }
+  for (; k < part.size; ++k) a += K::at(p, part.slot(k), part.rank(k));
+  return (a + b) + (c + d);
+}
+template <class K, class F, class Part> HILBIN_INLINE void add(const Place<F>& p, Part part, F change) {
+  for (ptrdiff_t k = 0; k < part.size; ++k) K::add(p, part.slot(k), part.rank(k), change);
+}
+
 constexpr int most_groups = 10;  // one of every kind
 
 // The look-up tables of all features, in groups of one kind each, and the rows that index them.
@@ -207,23 +224,6 @@ template <class F, class Codes> struct Lookup {
       with_kind(kind[g], [&](auto k) HILBIN_INLINE_LAMBDA { add<decltype(k)>(place[g], codes.part(row, g), F(change)); });
   }
   void prefetch(ptrdiff_t row) const { codes.prefetch(row); }
-
- private:
-  template <class K, class Part> static HILBIN_INLINE F sum(const Place<F>& p, Part part) {
-    F a = 0, b = 0, c = 0, d = 0;
-    ptrdiff_t k = 0;
-    for (; k + 4 <= part.size; k += 4) {
-      a += K::at(p, part.slot(k), part.rank(k));
-      b += K::at(p, part.slot(k + 1), part.rank(k + 1));
-      c += K::at(p, part.slot(k + 2), part.rank(k + 2));
-      d += K::at(p, part.slot(k + 3), part.rank(k + 3));
-    }
-    for (; k < part.size; ++k) a += K::at(p, part.slot(k), part.rank(k));
-    return (a + b) + (c + d);
-  }
-  template <class K, class Part> static HILBIN_INLINE void add(const Place<F>& p, Part part, F change) {
-    for (ptrdiff_t k = 0; k < part.size; ++k) K::add(p, part.slot(k), part.rank(k), change);
-  }
 };
 
 }  // namespace hilbin

@@ -215,29 +215,6 @@ bool supports_avx2() {
 #endif
 }
 
-// Independent min+add chains that touch no memory: the ceiling of the intersection kernel's loop.
-// Returns the number of pairs done, and keeps the sums alive.
-double peak_minimum(int64_t rounds) {
-  nb::gil_scoped_release release;
-  constexpr int chains = 12;
-  Vec<float> sum[chains] = {}, x = splat(3e-9f), y[2] = {splat(1e-9f), splat(2e-9f)};
-  for (int64_t r = 0; r < rounds; ++r) {
-#pragma GCC unroll 12
-    for (int i = 0; i < chains; ++i) {
-      Vec<float> low = smaller(y[i & 1], x);
-#if defined(__x86_64__)
-      asm volatile("" : "+x"(low));
-#else
-      asm volatile("" : "+w"(low));
-#endif
-      sum[i] += low;
-    }
-  }
-  volatile float keep = 0;
-  for (auto& s : sum) keep = keep + s[0];
-  return double(rounds) * chains * lanes<float>;
-}
-
 }  // namespace
 }  // namespace hilbin
 
@@ -246,10 +223,8 @@ NB_MODULE(HILBIN_MODULE, m) {
   m.attr("level") = HILBIN_LEVEL;
   m.attr("compiler") = __VERSION__;
   m.attr("vector_bytes") = vector_bytes;
-  m.attr("most_terms") = most_terms;
   m.attr("table_cells_per_octave") = 1 << Table<float>::cell_bits;
   m.def("supports_avx2", &supports_avx2);
-  m.def("peak_minimum", &peak_minimum, "rounds"_a);
   define_pairwise<float>(m, "panel_rows_float32");
   define_pairwise<double>(m, "panel_rows_float64");
   define_neighbors<float>(m);

@@ -33,7 +33,6 @@ void define_steps(nb::module_& m, const char* name, Make made, Names... names) {
 template <class T> void define_dense(nb::module_& m) {
   using Gram = Matrix<const T>;
   using Numbers = Vector<const int32_t>;
-  using Stamps = Vector<int64_t>;
   auto part = [](const Gram& gram, const Numbers& which, const Matrix<T>& copies, const Vector<uint8_t>& copied, size_t n) {
     require(which.shape(0) == n && copies.shape(0) == n && copies.shape(1) == n && copied.shape(0) == n, "copies have the wrong shape");
     for (size_t i = 0; i < n; ++i) require(0 <= which.data()[i] && which.data()[i] < int64_t(gram.shape(0)), "a row is out of range");
@@ -44,13 +43,6 @@ template <class T> void define_dense(nb::module_& m) {
     require(gram.shape(0) == n && gram.shape(1) == n, "gram has the wrong shape");
     return WholeRows<T>{gram.data(), ptrdiff_t(n)};
   }, "gram"_array);
-
-  define_steps<Gram, Numbers, Stamps, Stamps>(m, "smo_cached_gram", [](const Gram& cache, const Numbers& slots, const Stamps& stamps, const Stamps& clock, size_t n) {
-    require(cache.shape(1) == n && slots.shape(0) == n, "the cache has the wrong shape");
-    require(stamps.shape(0) == cache.shape(0) && clock.shape(0) == 1, "there is a stamp for every row of the cache");
-    for (size_t i = 0; i < n; ++i) require(slots.data()[i] < int64_t(cache.shape(0)), "a slot is out of range");
-    return CachedRows<T>{cache.data(), ptrdiff_t(n), slots.data(), stamps.data(), clock.data()};
-  }, "cache"_array, "slots"_array, "stamps"_array, "clock"_array);
 
   // The part of the rows and columns `which`, whose copies are made as they are needed, or of `needed` at once.
   define_steps<Gram, Numbers, Matrix<T>, Vector<uint8_t>>(m, "smo_part", part, "gram"_array, "which"_array, "copies"_array, "copied"_array);
@@ -69,6 +61,16 @@ template <class T> void define_dense(nb::module_& m) {
     require(rows.shape(0) == coefficients.shape(0) && rows.shape(1) == out.shape(0), "rows have the wrong shape");
     add_rows(rows.data(), ptrdiff_t(rows.shape(0)), ptrdiff_t(rows.shape(1)), coefficients.data(), out.data());
   }, "gram"_array, "coefficients"_array, "out"_array);
+}
+
+void define_cached(nb::module_& m) {
+  using Cache = Matrix<const float>;
+  using Slots = Vector<const int32_t>;
+  using Stamps = Vector<int64_t>;
+  define_steps<Cache, Slots, Stamps, Stamps>(m, "smo_cached_gram", [](const Cache& cache, const Slots& slots, const Stamps& stamps, const Stamps& clock, size_t n) {
+    require_cache(cache, slots, stamps, clock, n);
+    return CachedRows<float>{cache.data(), ptrdiff_t(n), slots.data(), stamps.data(), clock.data()};
+  }, "cache"_array, "slots"_array, "stamps"_array, "clock"_array);
 }
 
 template <class T, class Index> void define_sparse(nb::module_& m) {
@@ -109,6 +111,7 @@ template <class T, class Index> void define_sparse(nb::module_& m) {
 void define_smo(nb::module_& m) {
   define_dense<float>(m);
   define_dense<double>(m);
+  define_cached(m);
   define_sparse<float, int32_t>(m);
   define_sparse<float, int64_t>(m);
   define_sparse<double, int32_t>(m);

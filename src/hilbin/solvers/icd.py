@@ -116,8 +116,8 @@ def icd(
     if problem.total is not None:
         raise ValueError("icd has no free intercept: problem.total must be None")
     epsilon, constant = float(problem.epsilon), float(problem.constant)
-    samples = _packed(problem, rows.norms, start)
-    coef = samples["coef"]
+    lines = packed(problem, rows.norms, start)
+    coef = lines.view(SAMPLE)["coef"][:, 0]
     offset = np.array([coef.sum()])
 
     def gains(scores: Array) -> tuple[Array, Array]:
@@ -127,7 +127,6 @@ def icd(
         return np.where(turned, down, up), np.where(turned, up, down)
 
     core_sweep = rows.start(coef.copy(), table_dtype(tol) if dtype is None else dtype, gains)
-    lines = samples.view(np.float64).reshape(coef.size, -1)
     order, random = np.arange(coef.size, dtype=np.int32), start_random(seed)
 
     def sweep(active: int, above: float, below: float) -> tuple[int, float, float, int]:
@@ -139,14 +138,14 @@ def icd(
     return problem.certified(found, rows.scores(found), constant * found.sum(), *course)
 
 
-def _packed(problem: Problem, norms: Array, start: Array | None) -> Array:
-    """Return the rows of the problem as the compiled sweep reads and changes them."""
+def packed(problem: Problem, norms: Array, start: Array | None = None) -> Array:
+    """Return the rows of the problem as the compiled sweep reads and changes them, in lines."""
     samples = np.zeros(problem.linear.size, SAMPLE)
     for name in ("linear", "low", "high", "diagonal"):
         samples[name] = getattr(problem, name)
     samples["curvature"] = norms + problem.constant + problem.diagonal
     samples["coef"] = np.clip(0.0 if start is None else start, problem.low, problem.high)
-    return samples
+    return samples.view(np.float64).reshape(-1, SAMPLE.itemsize // 8)
 
 
 def repeat(

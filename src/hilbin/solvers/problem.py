@@ -150,6 +150,7 @@ class Problem:
         self, coef: Array, products: Array, intercept: float, n_iter: int, converged: bool
     ) -> Result:
         """Return the result for coefficients, ``products = K @ coef``, and its duality gap."""
+        intercept = float(intercept)
         squared_norm = float(coef @ products) + self.constant * float(coef.sum()) ** 2
         lower = (
             float(self.linear @ coef)
