@@ -28,7 +28,7 @@ ALLOWED = {
     "solvers": BOTTOM | {"stats"},
     "stream": BOTTOM,
     "estimators": BOTTOM | {"kernels", "maps", "solvers", "stats", "stream"},
-    "images": BOTTOM | {"kernels"},
+    "images": BOTTOM,
     "plot": BOTTOM | {"kernels"},
     "report": BOTTOM,
     "persist": BOTTOM | {"estimators", "images", "kernels", "maps"},

@@ -180,7 +180,7 @@ class Fit:
         self.max_iter = max_iter
         results: dict[int, Result] = {}
 
-        def task(k: int, _: int) -> None:
+        def task(k: int, _: int = 0) -> None:
             start = None if starts is None else starts[k]
             with self.problem(k) as callback:
                 result = solver(k, tol=tol, max_iter=max_iter, start=start, callback=callback)
@@ -188,16 +188,21 @@ class Fit:
                 again = solver(k, tol=exact[0], max_iter=exact[1], start=result.dual, callback=None)
                 result = replace(again, converged=True, n_iter=result.n_iter)
             results[k] = result
-            self.say(k, result)
+            self._say(k, result)
 
         jobs = min(effective_n_jobs(n_jobs), len(self.names))
         parts = parallel.ranges(len(self.names), 1)
         with parallel.blas_threads(1 if jobs > 1 else None):
             try:
-                parallel.run(task, parts, jobs, cancel=self._interrupt)
+                if jobs > 1:
+                    parallel.run(task, parts, jobs, cancel=self._interrupt)
+                else:  # no layer between fit and the solver
+                    for k, _ in parts:
+                        task(k)
             except KeyboardInterrupt:
                 self._interrupt()
                 parallel.run(task, [part for part in parts if part[0] not in results], jobs)
+        self._finish()
         return [results[k] for k in range(len(self.names))]
 
     @contextmanager

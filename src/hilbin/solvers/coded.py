@@ -28,7 +28,7 @@ Classification and Detection*, CVPR 2012.
 """
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
@@ -52,34 +52,7 @@ ROWS_PER_JOB = 4096
 UNITS = 32767
 
 
-class _SideBySide:
-    """Rows that serve some tasks at a time, by ``_scores`` and ``_sums`` of whole vectors."""
-
-    shape: tuple[int, int]
-    dtype: np.dtype[Any]
-
-    def scores(self, V: Array) -> Array:
-        """Return ``X V^T`` of shape (n, k), for weights of shape (k, D)."""
-        out = np.empty((self.shape[0], len(V)), self.dtype)
-        for begin, end in side_by_side(len(V), self.dtype):
-            out[:, begin:end] = self._scores(V[begin:end])[:, : end - begin]
-        return out
-
-    def gradient(self, S: Array) -> Array:
-        """Return ``S^T X`` of shape (k, D), for slopes of shape (n, k)."""
-        out = np.empty((S.shape[1], self.shape[1]), self.dtype)
-        for begin, end in side_by_side(S.shape[1], self.dtype):
-            out[begin:end] = self._sums(S[:, begin:end])[: self.shape[1], : end - begin].T
-        return out
-
-    def _scores(self, V: Array) -> Array:
-        raise NotImplementedError
-
-    def _sums(self, S: Array) -> Array:
-        raise NotImplementedError
-
-
-class PQRows(_SideBySide):
+class PQRows:
     """Rows of product-quantized codes, as a risk sees them.
 
     Parameters
@@ -137,25 +110,31 @@ class PQRows(_SideBySide):
         self.shape, self.dtype = (codes.shape[1], size), np.dtype(dtype)
 
     def scores(self, V: Array) -> Array:
-        """Return ``X V^T`` of shape (n, k), for weights of shape (k, size)."""
-        return self._decoded_scores(V) if self.expansion == "immediate" else super().scores(V)
+        """Return ``X V^T`` of shape (n, k), for weights of shape (k, size).
+
+        The look-ups of a few parts are made, used for all rows, and forgotten.
+        """
+        if self.expansion == "immediate":
+            return self._decoded_scores(V)
+        out = np.empty((self.shape[0], len(V)), self.dtype)
+        for begin, end in side_by_side(len(V), self.dtype):
+            arrays = self._columns, _weights_of(self._columns, V[begin:end])
+            found = _sums_over_groups(core.coded_scores, self.codes, arrays, self.n_jobs)
+            out[:, begin:end] = found[:, : end - begin]
+        return out
 
     def gradient(self, S: Array) -> Array:
         """Return ``S^T X`` of shape (k, size), for slopes of shape (n, k)."""
-        return self._decoded_gradient(S) if self.expansion == "immediate" else super().gradient(S)
+        if self.expansion == "immediate":
+            return self._decoded_gradient(S)
+        out = np.empty((S.shape[1], self.shape[1]), self.dtype)
+        for begin, end in side_by_side(S.shape[1], self.dtype):
+            out[begin:end] = self._sums(S[:, begin:end])[: self.shape[1], : end - begin].T
+        return out
 
     @cached_property
     def _columns(self) -> Array:
         return _columns_of(self.words, self.dtype)
-
-    def _scores(self, V: Array) -> Array:
-        """Make the look-ups of a few parts, use them for all rows, and forget them."""
-        columns, weights = self._columns, _weights_of(self._columns, V)
-
-        def add(codes: Array, parts: slice, sums: Array) -> None:
-            core.coded_scores(codes, columns[parts], weights[parts], sums)
-
-        return _sums_over_groups(add, self.codes, weights, self.n_jobs)
 
     def _sums(self, S: Array) -> Array:
         codes, columns = self.codes, self._columns
@@ -251,7 +230,10 @@ class PQLookup:
     def scores(self, codes: Array, n_jobs: int | None = None) -> Array:
         """Return the scores (n, k) of codes as :class:`PQRows` takes them."""
         pairs = zip(self.products, self.tasks, strict=True)
-        found = [_look_up(codes, A, n_jobs)[:, : end - begin] for A, (begin, end) in pairs]
+        found = [
+            _sums_over_groups(core.word_scores, codes, [A], n_jobs)[:, : end - begin]
+            for A, (begin, end) in pairs
+        ]
         return np.concatenate(found, axis=1, dtype=self.products[0].dtype)
 
 
@@ -274,26 +256,21 @@ def _weights_of(columns: Array, V: Array) -> Array:
     return weights.reshape(parts, length, width)
 
 
-def _look_up(codes: Array, products: Array, n_jobs: int | None) -> Array:
-    """Return the sums over all parts of the products at the codes of rows, in float64."""
-
-    def add(codes: Array, parts: slice, sums: Array) -> None:
-        core.word_scores(codes, products[parts], sums)
-
-    return _sums_over_groups(add, codes, products, n_jobs)
-
-
 def _sums_over_groups(
-    add: Callable[[Array, slice, Array], None], codes: Array, values: Array, n_jobs: int | None
+    add: Callable[..., None], codes: Array, arrays: Sequence[Array], n_jobs: int | None
 ) -> Array:
-    """Return what ``add(codes, parts, sums)`` adds up; ``values`` has parts and tasks."""
-    shape = (codes.shape[1], values.shape[2])
+    """Return the scores that ``add(codes, *arrays, sums)`` of the core adds up, in float64.
+
+    The arrays have the parts on their first axis, the last one the tasks on its third.
+    """
+    shape, dtype = (codes.shape[1], arrays[-1].shape[2]), arrays[-1].dtype
 
     def add_groups(begin: int, end: int) -> Array:
-        sums = aligned_zeros(shape, values.dtype)
+        sums = aligned_zeros(shape, dtype)
+        parts = _parts_of(begin, end, len(arrays[0]))
+        own = [array[parts] for array in arrays]
         for top, bottom in ranges(len(sums), ROWS_AT_ONCE):
-            parts = _parts_of(begin, end, len(values))
-            add(codes[begin:end, top:bottom], parts, sums[top:bottom])
+            add(codes[begin:end, top:bottom], *own, sums[top:bottom])
         return sums
 
     total = np.zeros(shape)
@@ -318,7 +295,7 @@ class _ColumnGroup:
         return self.fours, self.nodes, self.weights
 
 
-class PairRows(_SideBySide):
+class PairRows:
     """Rows of pairs of neighboring entries, as a risk sees them.
 
     Parameters
@@ -362,6 +339,20 @@ class PairRows(_SideBySide):
     def nbytes(self) -> int:
         """Number of bytes of the pairs."""
         return sum(array.nbytes for group in self._groups for array in group.arrays)
+
+    def scores(self, V: Array) -> Array:
+        """Return ``Z V^T`` of shape (n, k), for weights of shape (k, D)."""
+        out = np.empty((self.shape[0], len(V)), self.dtype)
+        for begin, end in side_by_side(len(V), self.dtype):
+            out[:, begin:end] = self._scores(V[begin:end])[:, : end - begin]
+        return out
+
+    def gradient(self, S: Array) -> Array:
+        """Return ``S^T Z`` of shape (k, D), for slopes of shape (n, k)."""
+        out = np.empty((S.shape[1], self.shape[1]), self.dtype)
+        for begin, end in side_by_side(S.shape[1], self.dtype):
+            out[begin:end] = self._sums(S[:, begin:end])[:, : end - begin].T
+        return out
 
     def _scores(self, V: Array) -> Array:
         values = whole_vectors(self._unit * V.T, self.dtype)
