@@ -188,7 +188,7 @@ class Fit:
                 again = solver(k, tol=exact[0], max_iter=exact[1], start=result.dual, callback=None)
                 result = replace(again, converged=True, n_iter=result.n_iter)
             results[k] = result
-            self._say(k, result)
+            self.say(k, result)
 
         jobs = min(effective_n_jobs(n_jobs), len(self.names))
         parts = parallel.ranges(len(self.names), 1)
@@ -202,7 +202,6 @@ class Fit:
             except KeyboardInterrupt:
                 self._interrupt()
                 parallel.run(task, [part for part in parts if part[0] not in results], jobs)
-        self._finish()
         return [results[k] for k in range(len(self.names))]
 
     @contextmanager
