@@ -194,13 +194,13 @@ def measure(family: str, A: Array, y: Array, B: Array, y_test: Array, seed: int)
     folds = list(StratifiedKFold(5, shuffle=True, random_state=seed).split(A, y))
     best: Any = None
     for candidate in candidates(family, A, B):
-        model = KernelSVC(candidate.kernel, multiclass="ovo")
+        model = KernelSVC(candidate.kernel, multi_class="ovo")
         errors = 1 - model.cross_validate(candidate.train, y, folds, Cs=CS).mean(axis=0)
         place = int(np.argmin(errors))
         if best is None or errors[place] < best[0]:
             best = errors[place], CS[place], candidate
     error, C, (parameter, kernel, train, test) = best
-    guess = KernelSVC(kernel, C, multiclass="ovo").fit(train, y).predict(test)
+    guess = KernelSVC(kernel, C, multi_class="ovo").fit(train, y).predict(test)
     K = kernel.gram(train)
     theirs = SVC(kernel="precomputed", C=C).fit(to_dense(K), y).predict(kernel(test, train))
     zeros = np.mean(to_dense(K) == 0)

@@ -97,7 +97,7 @@ def given_matrix(s: Labeled, sizes: Sizes) -> dict[str, dict[str, float]]:
     K, table = exp_chi2(s.X).gram(s.X), {}
     for C in CS:
         for task, y in (("binary", one_class(s.y)), ("one-vs-one", s.y)):
-            ours = KernelSVC("precomputed", C, multiclass="ovo")
+            ours = KernelSVC("precomputed", C, multi_class="ovo")
             peer = SVC(kernel="precomputed", C=C, cache_size=1000)
             times = compare(
                 {"hilbin": fitting(ours, K, y), LIBSVM: fitting(peer, K, y)}, sizes.rounds
