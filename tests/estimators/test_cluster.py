@@ -4,13 +4,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from hilbin.estimators.linear import (
-    MapRidge,
-    MapRidgeClassifier,
-    MapSVC,
-    StreamPCA,
-    stream_landmarks,
-)
+from hilbin.estimators import MapRidge, MapRidgeClassifier, MapSVC, StreamPCA, stream_landmarks
 from hilbin.kernels import Chi2, Exponential, Hellinger
 from hilbin.maps import AdditiveMap, FourierMap, ProductQuantizer, SparseMap
 from hilbin.stream import as_chunks

@@ -13,7 +13,8 @@ import pytest
 from sklearn.base import clone
 
 from hilbin import files
-from hilbin.estimators.linear import MapRidge, MapRidgeClassifier, StreamPCA, passes
+from hilbin.estimators import MapRidge, MapRidgeClassifier, StreamPCA
+from hilbin.estimators.linear import passes
 from hilbin.kernels import Gaussian, Hellinger
 from hilbin.maps import AdditiveMap, FourierMap
 from hilbin.stream import CheckpointError, ChunkError, as_chunks, fold
@@ -200,7 +201,7 @@ def test_a_full_disk_leaves_the_earlier_checkpoint(shards, tmp_path, monkeypatch
 
     monkeypatch.setattr(files.os, "fsync", full)
     monkeypatch.setattr(passes, "fold", functools.partial(fold, every=0))
-    message = r"checkpoint of 10 blocks cannot be written \(that of 9 blocks is kept\): No space"
+    message = r"checkpoint of 10 chunks cannot be written \(that of 9 chunks is kept\): No space"
     with pytest.raises(OSError, match=message) as caught:
         model.fit(as_chunks(shards, rows=ROWS))
     assert caught.value.filename == str(where / "sums" / "sum.npz")

@@ -13,7 +13,7 @@ from sklearn.linear_model import Lasso, Ridge, RidgeClassifier, RidgeCV
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from hilbin.estimators.linear import MapRidge, MapRidgeClassifier
+from hilbin.estimators import MapRidge, MapRidgeClassifier
 from hilbin.kernels import Chi2, Exponential, Gaussian, Hellinger, Intersection
 from hilbin.maps import AdditiveMap, FourierMap, SparseMap
 from hilbin.stream import as_chunks
@@ -388,7 +388,7 @@ def test_what_cannot_be_learnt(diabetes, digits):
         model.fit(X, y, unlabeled=True)
     with pytest.raises(ValueError, match=r"at least two classes.*1 class: \[7\]"):
         model.fit([(X, np.full(600, 7))])
-    with pytest.raises(ValueError, match="block 0: there are no targets"):
+    with pytest.raises(ValueError, match="chunk 0: there are no targets"):
         model.fit([X])
     with pytest.raises(ValueError, match=r"(?i)sample.weight"):
         model.fit(X, y, sample_weight=np.zeros(600))

@@ -14,7 +14,8 @@ from sklearn.preprocessing import MinMaxScaler
 from sklearn.svm import LinearSVC, LinearSVR
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from hilbin.estimators.linear import MapSVC, MapSVR, risk
+from hilbin.estimators import MapSVC, MapSVR
+from hilbin.estimators.linear import risk
 from hilbin.kernels import Chi2, Gaussian, Intersection
 from hilbin.maps import FourierMap, SparseMap, SparseProjectionMap
 from hilbin.persist import load, save
@@ -316,7 +317,7 @@ def test_bad_input(digits):
     bad[7, 3] = np.nan
     with pytest.raises(ValueError, match="contains NaN"):
         MapSVC().fit(bad, y)
-    with pytest.raises(ValueError, match="block 1, rows 0 to 4: feature 3 of row 2 is nan"):
+    with pytest.raises(ValueError, match="chunk 1, rows 0 to 4: feature 3 of row 2 is nan"):
         MapSVC().fit(split(bad, y, 5))
     with pytest.raises(ValueError, match="at least two classes"):
         MapSVC().fit(X, np.zeros(500))

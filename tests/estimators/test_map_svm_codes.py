@@ -8,7 +8,7 @@ from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler
 
-from hilbin.estimators.linear import MapSVC, MapSVR
+from hilbin.estimators import MapSVC, MapSVR
 from hilbin.kernels import Chi2, Intersection
 from hilbin.maps import AdditiveMap, ProductQuantizer, SparseMap
 from hilbin.persist import load, save

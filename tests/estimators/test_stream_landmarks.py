@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.datasets import load_digits
 
-from hilbin.estimators.linear import stream_landmarks
+from hilbin.estimators import stream_landmarks
 from hilbin.kernels import Gaussian
 from hilbin.maps import NystroemMap
 from hilbin.stream import ChunkError, as_chunks

@@ -9,7 +9,7 @@ from sklearn.datasets import load_digits
 from sklearn.decomposition import PCA, KernelPCA
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from hilbin.estimators.linear import StreamPCA
+from hilbin.estimators import StreamPCA
 from hilbin.kernels import Hellinger
 from hilbin.maps import AdditiveMap
 
