@@ -19,7 +19,6 @@ ALLOWED = {
     "_arrays": {"_core"},
     "_parameters": set(),
     "_state": {"_arrays"},
-    "_state": {"_arrays"},
     "files": set(),
     "parallel": set(),
     "kernels": BOTTOM,

@@ -151,7 +151,7 @@ def test_the_report(trained, held_out, tmp_path, cli):
     cli("eval", trained.output, held_out, "--report", page)
     text = page.read_text(encoding="utf-8")
     assert page.stat().st_size < 5_000_000
-    assert "Exact: the map of a class sums to its score" in text
+    assert "Exact: the heat map of a class sums to its score" in text
     assert "linear, cross-validated" in text
     assert "hilbin train" in text
     assert trained.metadata["data"]["sha256"] in text
@@ -294,13 +294,13 @@ def test_heat_maps_sum_to_the_scores(evidence_of, kernel):
         for k in range(3):
             heat = shown.heat(i, k)
             assert heat.shape == shown.picture(i).shape[:2]
-            assert heat.sum() + shown.bias[k] == pytest.approx(shown.scores[i, k], abs=1e-6)
+            assert heat.sum() + shown.intercept[k] == pytest.approx(shown.scores[i, k], abs=1e-6)
 
 
 def test_heat_maps_that_are_not_exact(evidence_of):
     shown = evidence_of(NOT_ADDITIVE)
     assert not shown.exact
-    assert shown.bias is None
+    assert shown.intercept is None
     assert "painted over" in shown.exact_note
     assert shown.heat(0, 1).shape == (8, 8)
     assert len(shown.words) == 0
