@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hilbin.stats import Moments
-from hilbin.stats._products import STRIP, is_thin
+from hilbin.stats.moments import STRIP, is_thin
 
 
 def plain(Z, T, w):
@@ -82,7 +82,7 @@ def test_thin_rows(weighted, dtype, seed):
     assert_moments(Moments.of(sp.csr_array(Z), T, w), Z, T, weight, 1e-6)
 
 
-def test_blocks_longer_than_a_strip():
+def test_chunks_longer_than_a_strip():
     rng = np.random.default_rng(0)
     Z, T, w = rng.normal(size=(2 * STRIP + 7, 4)), rng.normal(size=2 * STRIP + 7), None
     assert_moments(Moments.of(Z, T, w), Z, T[:, None], np.ones(len(Z)), 1e-12)
@@ -112,7 +112,7 @@ def test_adding_works_in_place():
     assert not total.scatter.flags.writeable
 
 
-def test_a_low_block_is_kept_as_rows():
+def test_a_low_chunk_is_kept_as_rows():
     Z = np.random.default_rng(0).random((10, 200))
     assert Moments.of(Z).nbytes < 200 * 200 * 8 / 10
 

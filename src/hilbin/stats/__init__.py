@@ -1,8 +1,7 @@
-"""Statistics: sums over rows that can be added, in any order, in pieces, and written down."""
+"""Statistics: sums over rows that can be added, in any order, in pieces, and saved."""
 
 from hilbin.stats._statistic import Statistic
-from hilbin.stats.classes import ClassSums
-from hilbin.stats.clusters import ClusterSums
+from hilbin.stats.groups import ClassSums, ClusterSums
 from hilbin.stats.moments import Moments
 from hilbin.stats.sample import RowSample
 from hilbin.stats.totals import StatisticTuple, TopScores, Totals

@@ -1,14 +1,13 @@
-"""What every statistic promises: it can be added, and written down as arrays."""
+"""Statistics can be added, and saved as arrays: the protocol, and what implementations share."""
 
 from collections.abc import Mapping
 from typing import Any, Protocol, Self, runtime_checkable
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse as sp
 
-Array = npt.NDArray[Any]
-Matrix = Any  # an array or a CSR array of rows
+from hilbin._arrays import Array, Matrix
+
 State = dict[str, Array]
 
 
@@ -17,7 +16,7 @@ class Statistic(Protocol):
     """A sum over rows: a commutative monoid whose order of addition changes rounding alone.
 
     ``a + b`` leaves both as they are, ``a += b`` saves memory, and ``0 + a`` is a copy of ``a`` so
-    that ``sum`` works. ``state`` gives arrays from which ``from_state`` makes the same statistic.
+    that ``sum`` works. ``state`` returns arrays from which ``from_state`` restores the statistic.
 
     Examples
     --------
@@ -28,29 +27,46 @@ class Statistic(Protocol):
     """
 
     def __add__(self, other: Self) -> Self:
-        """The statistic of the rows of both."""
+        """Return the statistic of the rows of both."""
 
     def __iadd__(self, other: Self) -> Self:
         """Add the rows of ``other`` to this statistic."""
 
     def state(self) -> State:
-        """Arrays that say all."""
+        """Return arrays from which :meth:`from_state` restores the statistic."""
 
     @classmethod
     def from_state(cls, state: Mapping[str, Array]) -> Self:
-        """The statistic of a ``state``."""
+        """Restore the statistic from its :meth:`state`."""
 
     @property
     def nbytes(self) -> int:
-        """Memory in use."""
+        """Memory in use, in bytes."""
 
 
 class Additive:
-    """``a + b`` and ``sum`` for a class that has ``copy`` and ``__iadd__``."""
+    """``a + b``, ``sum`` and copies for a class with ``__iadd__``, ``state`` and ``from_state``.
+
+    ``from_state`` must not keep the arrays that it is given.
+    """
+
+    def state(self) -> State:
+        """Return arrays from which :meth:`from_state` restores the statistic."""
+        raise NotImplementedError
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Array]) -> Self:
+        """Restore the statistic from its :meth:`state`."""
+        raise NotImplementedError
 
     def copy(self) -> Self:
-        """An independent copy."""
-        raise NotImplementedError
+        """Return an independent copy."""
+        return type(self).from_state(self.state())
+
+    @property
+    def nbytes(self) -> int:
+        """Memory in use, in bytes."""
+        return sum(array.nbytes for array in self.state().values())
 
     def __iadd__(self, other: Self) -> Self:
         raise NotImplementedError
@@ -67,7 +83,7 @@ class Additive:
 
 
 def checked_weights(weight: object, rows: int) -> Array | None:
-    """Weights as float64, one for every row and none negative; None is 1 for all."""
+    """Return the weights as float64, one >= 0 for every row; None stands for 1."""
     if weight is None:
         return None
     w = np.asarray(weight, np.float64)
@@ -80,7 +96,7 @@ def checked_weights(weight: object, rows: int) -> Array | None:
 
 
 def checked_rows(Z: Any, name: str = "Z") -> Matrix:
-    """``Z`` as a two-dimensional array or a CSR array of floats."""
+    """Return ``Z`` as a two-dimensional array or a CSR array of floats."""
     Z = sp.csr_array(Z) if sp.issparse(Z) else np.asarray(Z)
     if Z.ndim != 2:
         raise ValueError(f"{name} must be two-dimensional, got shape {Z.shape}")
@@ -88,6 +104,6 @@ def checked_rows(Z: Any, name: str = "Z") -> Matrix:
 
 
 def require_same_width(ours: Any, theirs: Any, what: str) -> None:
-    """Statistics of rows of different width have no sum."""
+    """Refuse to add statistics of different shapes."""
     if ours != theirs:
         raise ValueError(f"cannot add statistics of {ours} and {theirs} {what}")

@@ -1,6 +1,6 @@
 r"""Means and scatters: all that least squares and principal components need of the rows.
 
-Of rows :math:`z_i` with targets :math:`t_i` and weights :math:`w_i`, :math:`n = \sum w_i`:
+For rows :math:`z_i` with targets :math:`t_i` and weights :math:`w_i`, and :math:`n = \sum w_i`:
 
 .. math::
     m = \tfrac1n \sum w_i z_i, \quad \bar t = \tfrac1n \sum w_i t_i, \quad
@@ -17,41 +17,34 @@ the means are from zero.
 
 Single precision rows are centered in double precision and multiplied in double precision: the
 product of single precision ones would be twice as fast and wrong in the seventh digit. ``S`` is a
-symmetric rank-k update of one triangle. A block of fewer rows than columns says the same as its
-scatter in less memory, so it stays a block until it is added, in place, to a sum. Sparse rows of
-which few entries are stored are multiplied as such.
+symmetric rank-k update of one triangle. Fewer rows than columns say the same as their scatter in
+less memory, so they stay rows until they are added, in place, to a sum. Sparse rows of which few
+entries are stored are multiplied as such.
 """
 
+from collections import deque
 from collections.abc import Mapping
 from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.linalg.blas import dsyr, dsyrk
 
-from hilbin.stats._products import (
-    MOST_STEPS,
-    STRIP,
-    add_lower,
-    add_products,
-    borrow,
-    center,
-    checked_targets,
-    give_back,
-    is_thin,
-    mirror,
-    sparse_cross,
-    sparse_scatter,
-    weighted_mean,
-)
+from hilbin._arrays import Array, Matrix
 from hilbin.stats._statistic import (
     Additive,
-    Array,
-    Matrix,
     State,
     checked_rows,
     checked_weights,
     require_same_width,
 )
+
+STRIP = 1024  # rows of one product
+FEW = 64  # rows whose copy stays in the cache
+MOST_STEPS = 64  # of means, added to a triangle at once
+_given_back: deque[Array] = deque(maxlen=2)
+TILE = 512
+THIN = 0.05  # share of entries up to which the product of sparse rows is faster than a dense one
 
 
 class Moments(Additive):
@@ -70,9 +63,9 @@ class Moments(Additive):
     n : float
         Sum of the weights.
     mean : ndarray of shape (D,)
-        Of the rows.
+        Mean of the rows.
     target_mean : ndarray of shape (c,)
-        Of the targets.
+        Mean of the targets.
     cross : ndarray of shape (D, c)
         Centered sum of products of rows and targets.
     target_squares : ndarray of shape (c,)
@@ -103,7 +96,7 @@ class Moments(Additive):
 
     @classmethod
     def of(cls, Z: Matrix, T: Any = None, weight: Any = None) -> Self:
-        """The moments of some rows.
+        """Return the moments of some rows.
 
         Parameters
         ----------
@@ -159,7 +152,10 @@ class Moments(Additive):
             self.target_squares = squares.sum(axis=0) if w is None else w @ squares
 
     def _cross_with(self, rows: Array, targets: Matrix, root: Array | None, begin: int) -> None:
-        """The rows are centered already, so targets need not be, unless their means are large."""
+        """Add the products of rows and targets.
+
+        The rows are centered already, so targets need not be, unless their means are large.
+        """
         if not self.cross.shape[1]:
             return
         part = targets[begin : begin + len(rows)]
@@ -173,14 +169,14 @@ class Moments(Additive):
 
     @property
     def scatter(self) -> Array:
-        """``S``, of shape (D, D); valid until something is added to the moments."""
+        """The matrix ``S`` of shape (D, D); valid until something is added to the moments."""
         mirror(self._lower())
         view = self._lower().view()
         view.flags.writeable = False
         return view
 
     def _lower(self) -> Array:
-        """``S`` with its lower triangle valid, in Fortran's order."""
+        """Return ``S`` with its lower triangle valid, in Fortran's order."""
         triangle = self._products()
         if self._steps:
             add_products(triangle, np.array(self._steps))
@@ -188,7 +184,7 @@ class Moments(Additive):
         return triangle
 
     def _products(self) -> Array:
-        """The same without the last steps."""
+        """Return the same without the last steps of means."""
         if self._triangle is None:
             width = self.mean.size
             self._triangle = np.zeros((width, width), order="F")
@@ -202,12 +198,12 @@ class Moments(Additive):
         give_back(self.__dict__.get("_rows"))
 
     def settle(self) -> Self:
-        """Do at once the product that the next addition would do, as threads want it; ``self``."""
+        """Do at once the product that the next addition would do, as threads want it."""
         self._lower()
         return self
 
     def copy(self) -> Self:
-        """An independent copy."""
+        """Return an independent copy."""
         other = type(self)(*self.cross.shape)
         other.n = self.n
         for name in ("mean", "target_mean", "cross", "target_squares"):
@@ -250,7 +246,10 @@ class Moments(Additive):
             self._lower()
 
     def with_targets(self, *, scale: float = 1.0, shift: float = 0.0) -> Self:
-        """With the targets ``scale * t + shift``; shares the scatter: add to neither afterwards."""
+        """Return the moments with targets ``scale * t + shift``.
+
+        They share the scatter: add to neither afterwards.
+        """
         other = type(self)(*self.cross.shape)
         other.n, other.mean, other._triangle = self.n, self.mean, self._lower()
         other.target_mean = scale * self.target_mean + shift
@@ -259,14 +258,14 @@ class Moments(Additive):
         return other
 
     def without_targets(self) -> Self:
-        """A copy that knows the rows alone."""
+        """Return a copy that has the rows alone."""
         other = self.copy()
         other.target_mean, other.target_squares = np.zeros((2, 0))
         other.cross = np.zeros((self.mean.size, 0))
         return other
 
     def project(self, components: Array) -> Self:
-        """The moments of the rows ``components @ z``, from these sums alone.
+        """Return the moments of the rows ``components @ z``, from these sums alone.
 
         Parameters
         ----------
@@ -279,13 +278,13 @@ class Moments(Additive):
         return other
 
     def state(self) -> State:
-        """Arrays that say all, for :meth:`from_state`."""
+        """Return arrays from which :meth:`from_state` restores the moments."""
         kept = ("mean", "scatter", "target_mean", "cross", "target_squares")
         return {"n": np.array(self.n)} | {name: getattr(self, name) for name in kept}
 
     @classmethod
     def from_state(cls, state: Mapping[str, Array]) -> Self:
-        """The moments of a :meth:`state`."""
+        """Restore the moments from their :meth:`state`."""
         made = cls(*state["cross"].shape)
         made.n = float(state["n"])
         for name in ("mean", "target_mean", "cross", "target_squares"):
@@ -295,6 +294,110 @@ class Moments(Additive):
 
     @property
     def nbytes(self) -> int:
-        """Memory in use."""
+        """Memory in use, in bytes."""
         held = (self.mean, self.cross, self._triangle, self._rows)
         return sum(a.nbytes for a in held if a is not None)
+
+
+def checked_targets(T: Any, rows: int) -> Matrix:
+    """Return targets as float64, one row for every row; of width 0 if ``T`` is None."""
+    if T is None:
+        return np.empty((rows, 0))
+    T = sp.csr_array(T, dtype=np.float64) if sp.issparse(T) else np.asarray(T, np.float64)
+    T = T[:, None] if T.ndim == 1 else T
+    if T.ndim != 2 or T.shape[0] != rows:
+        raise ValueError(f"T has shape {T.shape}, but Z has {rows} rows")
+    if not np.isfinite(T.data if sp.issparse(T) else T).all():
+        raise ValueError("T has values that are not finite")
+    return T
+
+
+def weighted_mean(Z: Matrix, w: Array | None, n: float) -> Array:
+    """Return the mean in double precision, whatever ``Z`` is."""
+    if sp.issparse(Z):
+        ones = np.ones(Z.shape[0]) if w is None else w
+        return np.asarray(Z.T @ ones, np.float64) / n
+    total = np.zeros(Z.shape[1])
+    with np.errstate(invalid="ignore", over="ignore"):
+        for begin in range(0, Z.shape[0], FEW):
+            part = Z[begin : begin + FEW].astype(np.float64, copy=False)
+            total += part.sum(axis=0) if w is None else w[begin : begin + FEW] @ part
+        return total / n
+
+
+def borrow(rows: int, width: int) -> Array:
+    """Return memory that was given back, if it is enough: the first touch of new memory is slow."""
+    while _given_back:
+        try:
+            memory = _given_back.pop()
+        except IndexError:  # another thread took it
+            break
+        if memory.size >= rows * width:
+            return memory[: rows * width].reshape(rows, width)
+    return np.empty(rows * width).reshape(rows, width)
+
+
+def give_back(rows: Array | None) -> None:
+    """Let others borrow the memory of rows that are not needed any more."""
+    if rows is not None and isinstance(rows.base, np.ndarray) and rows.base.ndim == 1:
+        _given_back.append(rows.base)
+
+
+def center(Z: Matrix, mean: Array, root: Array | None, out: Array) -> None:
+    """Write rows without their mean, times the roots of their weights, into ``out``."""
+    np.subtract(Z.toarray() if sp.issparse(Z) else Z, mean, out=out)
+    if root is not None:
+        out *= root[:, None]
+
+
+def add_products(triangle: Array, rows: Array) -> None:
+    """Compute ``triangle += rows.T @ rows`` in place, the lower triangle alone."""
+    dsyrk(1.0, rows.T, beta=1.0, c=triangle, lower=1, overwrite_c=1)
+
+
+def add_lower(triangle: Array, other: Array) -> None:
+    """Compute ``triangle += other`` in place, the lower triangle alone."""
+    for begin in range(0, len(triangle), TILE):
+        triangle[begin:, begin : begin + TILE] += other[begin:, begin : begin + TILE]
+
+
+def mirror(triangle: Array) -> None:
+    """Copy the lower triangle into the upper one, tile by tile."""
+    size = len(triangle)
+    for j in range(0, size, TILE):
+        corner = triangle[j : j + TILE, j : j + TILE]
+        corner[...] = np.tril(corner) + np.tril(corner, -1).T
+        for i in range(j + TILE, size, TILE):
+            triangle[j : j + TILE, i : i + TILE] = triangle[i : i + TILE, j : j + TILE].T
+
+
+def is_thin(Z: Matrix, w: Array | None, n: float) -> bool:
+    """Return whether a sparse product is faster, and means can be subtracted afterwards.
+
+    If a column is 0 in half of the rows, Cauchy and Schwarz have ``n m^2`` below half of its sum of
+    squares, so that the difference loses no more than a bit.
+    """
+    if not sp.issparse(Z) or Z.nnz > THIN * Z.shape[0] * Z.shape[1]:
+        return False
+    each = None if w is None else np.repeat(w, np.diff(Z.indptr))
+    return bool(2 * np.bincount(Z.indices, each).max(initial=0) <= n)
+
+
+def sparse_scatter(Z: Matrix, w: Array | None, n: float, mean: Array) -> Array:
+    """Return the centered scatter of sparse rows; its lower triangle counts."""
+    rows = sp.csr_array(Z, dtype=np.float64)
+    weighted = rows if w is None else sp.csr_array(rows.multiply(w[:, None]))
+    triangle = (weighted.T @ rows).toarray(order="F")
+    return np.asarray(dsyr(-n, mean, lower=1, a=triangle, overwrite_a=1))
+
+
+def sparse_cross(
+    Z: Matrix, targets: Matrix, w: Array | None, mean: Array, target_mean: Array
+) -> Array:
+    """Return the centered products of sparse rows and targets."""
+    weight = np.ones(Z.shape[0]) if w is None else w
+    if sp.issparse(targets):
+        sums = (sp.csr_array(targets.multiply(weight[:, None])).T @ Z).toarray().T
+        return np.asarray(sums - weight.sum() * np.outer(mean, target_mean))
+    # what is centered on one side is centered
+    return np.asarray(Z.T @ (weight[:, None] * (targets - target_mean)))

@@ -4,7 +4,7 @@ Row :math:`i` has the number :math:`u_i`, a hash of the seed and of :math:`i`, a
 :math:`-\ln(u_i) / w_i`; the :math:`k` rows of the smallest keys are the sample. Keys of weighted
 rows are exponential clocks, so it is drawn without replacement with chances that go with the
 weights (Efraimidis and Spirakis, *Weighted Random Sampling with a Reservoir*, 2006). As a key
-depends on the row's number alone, blocks and their order change nothing.
+depends on the row's number alone, chunks and their order change nothing.
 """
 
 from collections.abc import Mapping
@@ -13,10 +13,9 @@ from typing import Any, Self
 import numpy as np
 import scipy.sparse as sp
 
+from hilbin._arrays import Array, Matrix
 from hilbin.stats._statistic import (
     Additive,
-    Array,
-    Matrix,
     State,
     checked_rows,
     checked_weights,
@@ -30,13 +29,13 @@ class RowSample(Additive):
     Attributes
     ----------
     size : int
-        Most rows.
+        Maximum number of rows.
     rows : ndarray or CSR of shape (at most size, D)
         The rows drawn.
     numbers : ndarray
-        Their places in the data.
+        Places of these rows in the data.
     keys : ndarray
-        What they were drawn by.
+        Keys they were drawn by.
 
     Examples
     --------
@@ -60,15 +59,15 @@ class RowSample(Additive):
 
     @classmethod
     def of(cls, X: Matrix, size: int, *, seed: int = 0, begin: int = 0, weight: Any = None) -> Self:
-        """The sample of some rows.
+        """Return the sample of some rows.
 
         Parameters
         ----------
         X : array or CSR of shape (rows, D)
         size : int
-            Most rows to draw.
+            Maximum number of rows to draw.
         seed : int
-            Of the numbers of the rows.
+            Random seed.
         begin : int
             Number of the first row in the whole data.
         weight : array of shape (rows,), optional
@@ -85,10 +84,6 @@ class RowSample(Additive):
         if w is not None:
             keys = np.divide(keys, w, out=np.full(keys.shape, np.inf), where=w > 0)
         return cls(size, X, numbers, keys)
-
-    def copy(self) -> Self:
-        """An independent copy."""
-        return type(self)(self.size, self.rows.copy(), self.numbers.copy(), self.keys.copy())
 
     def __iadd__(self, other: Self) -> Self:
         if not isinstance(other, RowSample):
@@ -108,7 +103,7 @@ class RowSample(Additive):
         return self
 
     def state(self) -> State:
-        """Arrays that say all, for :meth:`from_state`."""
+        """Return arrays from which :meth:`from_state` restores the sums."""
         state = {"size": np.array(self.size), "numbers": self.numbers, "keys": self.keys}
         if not sp.issparse(self.rows):
             return {**state, "rows": self.rows}
@@ -117,7 +112,7 @@ class RowSample(Additive):
 
     @classmethod
     def from_state(cls, state: Mapping[str, Array]) -> Self:
-        """The sample of a :meth:`state`."""
+        """Restore the sample from its :meth:`state`."""
         if "rows" in state:
             rows: Matrix = np.array(state["rows"])
         else:
@@ -125,15 +120,9 @@ class RowSample(Additive):
             rows = sp.csr_array(parts, shape=tuple(int(side) for side in state["shape"]))
         return cls(int(state["size"]), rows, np.array(state["numbers"]), np.array(state["keys"]))
 
-    @property
-    def nbytes(self) -> int:
-        """Memory in use."""
-        stored = self.rows.data.nbytes
-        return int(stored + self.numbers.nbytes + self.keys.nbytes)
-
 
 def uniform_of(numbers: Array, seed: int) -> Array:
-    """A number in (0, 1) for every whole number, by Steele's SplitMix64."""
+    """Return a number in (0, 1) for every whole number, by Steele's SplitMix64."""
     with np.errstate(over="ignore"):
         start = np.uint64((seed * 0xD1342543DE82EF95 + 0x2545F4914F6CDD1D) % 2**64)
         x = numbers.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) + start

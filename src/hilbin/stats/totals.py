@@ -5,16 +5,15 @@ from typing import Any, Self
 
 import numpy as np
 
+from hilbin._arrays import Array
 from hilbin.stats._statistic import (
     Additive,
-    Array,
     State,
     Statistic,
     checked_weights,
     require_same_width,
 )
-from hilbin.stats.classes import ClassSums
-from hilbin.stats.clusters import ClusterSums
+from hilbin.stats.groups import ClassSums, ClusterSums
 from hilbin.stats.moments import Moments
 from hilbin.stats.sample import RowSample
 
@@ -25,7 +24,7 @@ class Totals(Additive):
     Parameters
     ----------
     **arrays : array-like
-        Copied, as float64.
+        They are copied as float64.
 
     Examples
     --------
@@ -41,10 +40,6 @@ class Totals(Additive):
     def __getitem__(self, name: str) -> Array:
         return self.arrays[name]
 
-    def copy(self) -> Self:
-        """An independent copy."""
-        return type(self)(**self.arrays)
-
     def __iadd__(self, other: Self) -> Self:
         if not isinstance(other, Totals):
             return NotImplemented
@@ -55,18 +50,13 @@ class Totals(Additive):
         return self
 
     def state(self) -> State:
-        """Arrays that say all, for :meth:`from_state`."""
+        """Return arrays from which :meth:`from_state` restores the sums."""
         return dict(self.arrays)
 
     @classmethod
     def from_state(cls, state: Mapping[str, Array]) -> Self:
-        """The sums of a :meth:`state`."""
+        """Restore the sums from their :meth:`state`."""
         return cls(**state)
-
-    @property
-    def nbytes(self) -> int:
-        """Memory in use."""
-        return sum(array.nbytes for array in self.arrays.values())
 
 
 class TopScores(Additive):
@@ -77,7 +67,7 @@ class TopScores(Additive):
     rank : float
         The weight of rows to keep.
     scores, weights : list of ndarray
-        Of every class, falling; as many as weigh ``rank``.
+        Scores and weights of every class, falling; as many as weigh ``rank``.
 
     Examples
     --------
@@ -99,7 +89,7 @@ class TopScores(Additive):
 
     @classmethod
     def of(cls, scores: Array, rank: float, weight: Any = None) -> Self:
-        """The highest of some scores.
+        """Return the highest of some scores.
 
         Parameters
         ----------
@@ -114,7 +104,7 @@ class TopScores(Additive):
         return cls(rank, [column[w > 0] for column in scores.T], [w[w > 0]] * scores.shape[1])
 
     def at_rank(self) -> Array:
-        """The score of every class at the rank: the lowest of those kept.
+        """Return the score of every class at the rank: the lowest of those kept.
 
         Returns
         -------
@@ -123,10 +113,6 @@ class TopScores(Additive):
         if any(w.sum() < self.rank for w in self.weights):
             raise ValueError(f"there are fewer rows than the rank, {self.rank:g}")
         return np.array([values[-1] for values in self.scores])
-
-    def copy(self) -> Self:
-        """An independent copy."""
-        return type(self)(self.rank, self.scores, self.weights)
 
     def __iadd__(self, other: Self) -> Self:
         if not isinstance(other, TopScores):
@@ -141,7 +127,7 @@ class TopScores(Additive):
         return self
 
     def state(self) -> State:
-        """Arrays that say all, for :meth:`from_state`."""
+        """Return arrays from which :meth:`from_state` restores the sums."""
         counts = np.array([values.size for values in self.scores])
         joined = (np.concatenate([np.empty(0), *each]) for each in (self.scores, self.weights))
         return dict(
@@ -154,15 +140,10 @@ class TopScores(Additive):
 
     @classmethod
     def from_state(cls, state: Mapping[str, Array]) -> Self:
-        """The scores of a :meth:`state`."""
+        """Restore the scores from their :meth:`state`."""
         ends = np.cumsum(state["counts"])[:-1].astype(np.intp)
         parts = (np.split(np.array(state[name]), ends) for name in ("scores", "weights"))
         return cls(float(state["rank"]), *parts)
-
-    @property
-    def nbytes(self) -> int:
-        """Memory in use."""
-        return sum(a.nbytes for a in (*self.scores, *self.weights))
 
 
 class StatisticTuple(Additive):
@@ -177,8 +158,8 @@ class StatisticTuple(Additive):
     --------
     >>> import numpy as np
     >>> from hilbin.stats import Moments, StatisticTuple, Totals
-    >>> both = StatisticTuple(Moments.of(np.eye(2)), Totals(blocks=1))
-    >>> (both + both)[1]["blocks"]
+    >>> both = StatisticTuple(Moments.of(np.eye(2)), Totals(chunks=1))
+    >>> (both + both)[1]["chunks"]
     array(2.)
     """
 
@@ -189,7 +170,7 @@ class StatisticTuple(Additive):
         return self.parts[place]
 
     def copy(self) -> Self:
-        """An independent copy."""
+        """Return an independent copy."""
         return type(self)(*(0 + part for part in self.parts))  # type: ignore[operator]
 
     def __iadd__(self, other: Self) -> Self:
@@ -201,7 +182,7 @@ class StatisticTuple(Additive):
         return self
 
     def state(self) -> State:
-        """Arrays that say all, for :meth:`from_state`."""
+        """Return arrays from which :meth:`from_state` restores the sums."""
         state = {"kinds": np.array([type(part).__name__ for part in self.parts])}
         for place, part in enumerate(self.parts):
             state |= {f"{place}.{name}": array for name, array in part.state().items()}
@@ -209,7 +190,7 @@ class StatisticTuple(Additive):
 
     @classmethod
     def from_state(cls, state: Mapping[str, Array]) -> Self:
-        """The statistics of a :meth:`state`."""
+        """Restore the statistics from their :meth:`state`."""
         parts = []
         for place, kind in enumerate(state["kinds"]):
             begin = f"{place}."
@@ -219,7 +200,7 @@ class StatisticTuple(Additive):
 
     @property
     def nbytes(self) -> int:
-        """Memory in use."""
+        """Memory in use, in bytes."""
         return sum(part.nbytes for part in self.parts)
 
 
