@@ -149,7 +149,9 @@ def summary(trained: Trained) -> str:
     if len(about["tried"]) > 1:
         lines += [f"tried: {_outcome(one)}" for one in about["tried"]]
     if about["suspicious"]:
-        lines.append(f"{len(about['suspicious'])} labels look wrong; hilbin info lists them")
+        count = len(about["suspicious"])
+        look = "1 label looks" if count == 1 else f"{count} labels look"
+        lines.append(f"{look} wrong; hilbin info lists {'it' if count == 1 else 'them'}")
     return "\n".join(lines)
 
 
