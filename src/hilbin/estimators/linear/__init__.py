@@ -4,17 +4,3 @@ A feature map makes features of rows; a model is linear in them. Least squares a
 components take one or two passes over the data, from which sums remain; support vector machines
 take a pass for every cutting plane.
 """
-
-from hilbin.estimators.linear.landmarks import stream_landmarks
-from hilbin.estimators.linear.pca import StreamPCA
-from hilbin.estimators.linear.ridge import MapRidge, MapRidgeClassifier
-from hilbin.estimators.linear.svm import MapSVC, MapSVR
-
-__all__ = [
-    "MapRidge",
-    "MapRidgeClassifier",
-    "MapSVC",
-    "MapSVR",
-    "StreamPCA",
-    "stream_landmarks",
-]
