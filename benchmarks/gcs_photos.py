@@ -21,10 +21,10 @@ from sklearn.decomposition import PCA
 from sklearn.model_selection import StratifiedKFold, StratifiedShuffleSplit
 from sklearn.svm import SVC
 
+from hilbin._arrays import to_dense
 from hilbin.estimators import KernelSVC
 from hilbin.images import ColorHistogram, read_image
 from hilbin.kernels import GCS, Kernel, Laplace, Polynomial, Power, Quantile
-from hilbin._arrays import to_dense
 
 EXPONENT = 0.25
 CS = (0.1, 1.0, 10.0, 100.0)

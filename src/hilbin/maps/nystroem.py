@@ -111,7 +111,7 @@ class NystroemMap(LandmarkMap):
         warnings.warn(
             f"n_components={count} is more than the {found} {what}: the map has {found} columns",
             UserWarning,
-            stacklevel=6,
+            stacklevel=5,
         )
 
     @property

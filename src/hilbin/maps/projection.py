@@ -108,7 +108,7 @@ class SparseProjectionMap(LandmarkMap):
         if found < count:
             what = "rows" if found == n_rows else f"landmarks found in {n_rows} rows"
             message = f"landmarks={count} is more than the {found} {what}: the map has {found}"
-            warnings.warn(message, UserWarning, stacklevel=5)
+            warnings.warn(message, UserWarning, stacklevel=4)
         return Z
 
     def _decompose(self, K: Array, rows: Matrix) -> None:
