@@ -12,7 +12,7 @@ ModelFile = Annotated[Path, typer.Argument(help="A model file.")]
 Jobs = Annotated[int, typer.Option(help="Threads; -1 is all processors.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress.")]
-Seed = Annotated[int, typer.Option(help="Of all that is drawn by chance.")]
+Seed = Annotated[int, typer.Option(help="Random seed.")]
 
 # of train
 Source = Annotated[
@@ -31,7 +31,7 @@ Virtual = Annotated[
 ]
 MaxSide = Annotated[int, typer.Option(min=16, help="Larger images are reduced to this.")]
 CacheFolder = Annotated[Path | None, typer.Option(help="Cache folder for extracted features.")]
-KeepCache = Annotated[bool, typer.Option("--keep-cache", help="Keep them afterwards.")]
+KeepCache = Annotated[bool, typer.Option("--keep-cache", help="Keep the cache afterwards.")]
 
 # of predict
 Paths = Annotated[list[Path], typer.Argument(help="Images, folders of images, or tables.")]

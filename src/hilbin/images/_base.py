@@ -33,7 +33,7 @@ class ImageTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
 
     A subclass computes the row of one image in :meth:`transform_image` and gives its length as
     ``_n_features_out``. One that learns from images does so in :meth:`_learn` and keeps what it has
-    learnt in attributes that end with an underscore.
+    learned in attributes that end with an underscore.
 
     Parameters
     ----------

@@ -254,7 +254,7 @@ class BagOfWords(DescriptorTransformer, WordSource):
     n_nearest : int, default=5
         Number of words that share a descriptor in soft assignment.
     n_samples : int, optional
-        Number of descriptors the codebook is learnt from, drawn evenly from the images; 200 for
+        Number of descriptors the codebook is learned from, drawn evenly from the images; 200 for
         every word by default.
     sparse_output : bool, default=False
         Whether to return a CSR matrix.

@@ -1,6 +1,6 @@
 """Fisher vector: how the descriptors of an image would change a mixture of Gaussians.
 
-For weights ``w_k``, means ``m_k`` and deviations ``s_k`` learnt from many images, and ``q_ik`` the
+For weights ``w_k``, means ``m_k`` and deviations ``s_k`` learned from many images, and ``q_ik`` the
 share of Gaussian ``k`` in descriptor ``x_i`` of ``n``, the row has for every ``k``
 ``sum_i q_ik (x_i - m_k) / s_k / (n sqrt(w_k))`` and
 ``sum_i q_ik (((x_i - m_k) / s_k)^2 - 1) / (n sqrt(2 w_k))``,
@@ -38,7 +38,7 @@ class FisherVector(DescriptorTransformer):
     n_dimensions : int, default=64
         Number of principal components of the descriptors; fewer if they have fewer dimensions.
     n_samples : int, optional
-        Number of descriptors the mixture is learnt from; 1000 for every Gaussian by default.
+        Number of descriptors the mixture is learned from; 1000 for every Gaussian by default.
 
     Attributes
     ----------

@@ -52,7 +52,7 @@ class ZarrSource(Source):
 
 
 def is_zarr(path: Path) -> bool:
-    """Whether a folder is a Zarr array or group."""
+    """Return whether a folder is a Zarr array or group."""
     return any((path / name).is_file() for name in ZARR_FILES)
 
 

@@ -1,4 +1,4 @@
-"""What is learnt from descriptors: codebooks and mixtures; dense SIFT and HOG as they are used."""
+"""What is learned from descriptors: codebooks and mixtures; dense SIFT and HOG as they are used."""
 
 import numpy as np
 import pytest
