@@ -218,8 +218,8 @@ def test_contributions_sum_to_the_scores(kernel, n_classes, kind):
     for i in range(5):
         given = parts.contributions(X[i : i + 1])
         assert given.shape == (7, n_classes)
-        assert given.sum(axis=0) + parts.bias == pytest.approx(expected[i], abs=1e-6)
-        assert given.sum(axis=0) + parts.bias == pytest.approx(parts.scores(X)[i], abs=1e-12)
+        assert given.sum(axis=0) + parts.intercept == pytest.approx(expected[i], abs=1e-6)
+        assert given.sum(axis=0) + parts.intercept == pytest.approx(parts.scores(X)[i], abs=1e-12)
 
 
 @pytest.mark.parametrize("kernel", ADDITIVE)

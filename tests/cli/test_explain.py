@@ -36,7 +36,7 @@ def test_the_parts_sum_to_the_score(trained, photo):
     assert (why.label, why.predicted, why.versus) == ("down", "down", None)
     assert why.score == pytest.approx(scores["down"], abs=1e-6)
     assert why.exact
-    assert why.shares + why.bias == pytest.approx(scores["down"], abs=1e-6)
+    assert why.shares + why.intercept == pytest.approx(scores["down"], abs=1e-6)
     assert why.heat.sum() == pytest.approx(why.shares)
 
 
@@ -47,9 +47,9 @@ def test_another_class_and_differences(trained, photo, cli_json):
     other = cli_json("explain", trained.output, photo, "--class", "down")
     both = cli_json(*words, "--versus", "down")
     assert both["score"] == pytest.approx(one["scores"]["across"] - one["scores"]["down"])
-    for key in ("score", "bias", "shares"):
+    for key in ("score", "intercept", "shares"):
         assert both[key] == pytest.approx(one[key] - other[key], abs=1e-9)
-    assert both["shares"] + both["bias"] == pytest.approx(both["score"], abs=1e-6)
+    assert both["shares"] + both["intercept"] == pytest.approx(both["score"], abs=1e-6)
 
 
 def test_what_adds_most(trained, photo, cli, cli_json):
@@ -108,7 +108,7 @@ def test_pictures_of_all_shapes():
 def test_where_it_is_not_exact(inexact, photo, tmp_path, cli, cli_json):
     found = cli_json("explain", inexact, photo, "-o", tmp_path / "why.png")
     assert not found["exact"]
-    assert found["bias"] is None
+    assert found["intercept"] is None
     assert found["shares"] is None
     assert found["features"] == []
     assert len(found["places"]) == 8
@@ -120,7 +120,7 @@ def test_where_it_is_not_exact(inexact, photo, tmp_path, cli, cli_json):
 class MeanOfCorner:
     """Features that see the upper left corner alone; as a classifier, its brightness."""
 
-    def describe(self, image):
+    def transform_image(self, image):
         return np.array([image[:8, :8].mean()], np.float32)
 
     def decision_function(self, rows):
@@ -173,7 +173,7 @@ def test_rows_of_tables(table, tmp_path, cli, cli_json, kernel):
     assert found["features"][0]["value"] == float(table.read_text().splitlines()[4].split(",")[0])
     assert found["exact"] == (kernel != "exp-chi2")
     if found["exact"]:
-        assert found["shares"] + found["bias"] == pytest.approx(found["score"], abs=1e-6)
+        assert found["shares"] + found["intercept"] == pytest.approx(found["score"], abs=1e-6)
         assert sum(f["adds"] for f in found["features"]) == pytest.approx(found["shares"])
     predicted = cli_json("predict", model, table)["predictions"][3]
     assert found["predicted"] == predicted["label"]

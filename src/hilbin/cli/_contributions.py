@@ -4,8 +4,8 @@ A classifier is additive if its scores are sums of functions of one feature each
 :math:`f_k(x) = b_k + \sum_j g_{jk}(x_j)`: the intersection machine, whose functions are tables; a
 linear model, :math:`g_{jk}(x) = w_{kj} x`; a linear model of additive features :math:`\varphi`,
 :math:`g_{jk}(x) = \langle w_{kj}, \varphi(x) \rangle`; and any of these after every column was
-scaled by itself. Then the contributions and the bias sum to the score, up to rounding. Exponentials
-of kernels have no such functions.
+scaled by itself. Then the contributions and the intercept sum to the score, up to rounding.
+Exponentials of kernels have no such functions.
 """
 
 from collections.abc import Sequence
@@ -34,7 +34,7 @@ class Additive(Protocol):
     """A classifier whose scores are sums over the features."""
 
     @property
-    def bias(self) -> Array:
+    def intercept(self) -> Array:
         """What the scores have beside the contributions, shape (n_classes,)."""
 
     def contributions(self, row: Any) -> Array:
@@ -62,7 +62,7 @@ def additive(classifier: Any) -> Additive | None:
     >>> parts.contributions(X[1:]).round(3)
     array([[-1.,  1.],
            [-0.,  0.]])
-    >>> parts.bias.round(3)
+    >>> parts.intercept.round(3)
     array([ 0.5, -0.5])
     """
     if isinstance(classifier, IntersectionSVC):
@@ -85,7 +85,7 @@ class OfTables:
 
     def __init__(self, model: IntersectionSVC):
         self._model = model
-        self.bias = _both(np.atleast_2d(model.intercept_))[0]
+        self.intercept = _both(np.atleast_2d(model.intercept_))[0]
 
     def contributions(self, row: Any) -> Array:
         """What every feature of one row adds to the scores."""
@@ -112,7 +112,7 @@ class OfLinear:
         self._steps = steps
         self._weights = np.atleast_2d(model.coef_).astype(np.float64)
         self._intercept = np.atleast_1d(model.intercept_).astype(np.float64)
-        self.bias = _both(self._intercept[None])[0]
+        self.intercept = _both(self._intercept[None])[0]
 
     def contributions(self, row: Any) -> Array:
         """What every feature of one row adds to the scores."""

@@ -61,7 +61,7 @@ def evidence(
         names=found.names,
         picture=_pictures(model, found) if model.of_images else None,
         heat=_heat(explainer, found) if model.of_images else None,
-        intercept=explainer.bias,
+        intercept=explainer.intercept,
         exact=explainer.exact,
         exact_note=explainer.note,
         baselines=baselines,

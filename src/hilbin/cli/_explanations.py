@@ -48,9 +48,9 @@ class Explainer:
         return self.parts is not None
 
     @property
-    def bias(self) -> Array | None:
+    def intercept(self) -> Array | None:
         """What the scores have beside that sum, shape (n_classes,)."""
-        return None if self.parts is None else self.parts.bias
+        return None if self.parts is None else self.parts.intercept
 
     @property
     def note(self) -> str:

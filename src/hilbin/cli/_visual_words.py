@@ -57,7 +57,7 @@ def use(parts: Additive, rows: Any) -> Use:
     rows : array or CSR of shape (n, d)
     """
     n, d = rows.shape
-    total = np.zeros((d, parts.bias.size))
+    total = np.zeros((d, parts.intercept.size))
     squares = total.copy()
     low, high = np.full(d, np.inf), np.full(d, -np.inf)
     first: Any = None

@@ -21,10 +21,10 @@ class Why:
         The class that it is compared with.
     score : float
         Of the class, less that of the other.
-    bias, shares : float or None
+    intercept, shares : float or None
         Constant part of the score, and sum of the parts; None if scores are no sums.
     exact : bool
-        Whether ``bias + shares`` is the score.
+        Whether ``intercept + shares`` is the score.
     note : str
         How the parts were made.
     scores : dict from str to float
@@ -43,7 +43,7 @@ class Why:
     label: str
     versus: str | None
     score: float
-    bias: float | None
+    intercept: float | None
     shares: float | None
     exact: bool
     note: str
@@ -69,12 +69,12 @@ def caption(why: Why) -> tuple[str, list[str], tuple[str, str]]:
 
 
 def sums(why: Why) -> list[str]:
-    """What the parts and the bias sum to, if they do."""
-    if why.bias is None or why.shares is None:
+    """What the parts and the intercept sum to, if they do."""
+    if why.intercept is None or why.shares is None:
         return [f"Not exact. {why.note}"]
-    total = why.shares + why.bias
+    total = why.shares + why.intercept
     return [
-        f"Exact: parts {why.shares:+.6f}, constant {why.bias:+.6f}, together {total:+.6f}; "
+        f"Exact: parts {why.shares:+.6f}, constant {why.intercept:+.6f}, together {total:+.6f}; "
         f"off the score by {abs(total - why.score):.0e}.",
         why.note,
     ]

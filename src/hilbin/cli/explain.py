@@ -164,7 +164,9 @@ def _asked(
         "label": classes[first],
         "versus": versus,
         "score": float(scores @ direction),
-        "bias": None if explainer.bias is None else float(explainer.bias @ direction),
+        "intercept": None
+        if explainer.intercept is None
+        else float(explainer.intercept @ direction),
         "shares": None,
         "exact": explainer.exact,
         "note": explainer.note if explainer.model.of_images else _table_note(explainer),

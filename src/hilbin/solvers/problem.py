@@ -93,11 +93,9 @@ class Problem:
 
     Examples
     --------
-    A classifier with hinge loss:
-
     >>> import numpy as np
-    >>> from hilbin.solvers.problem import Problem
-    >>> y, C = np.array([1.0, -1.0]), 2.0
+    >>> from hilbin.solvers import Problem
+    >>> y, C = np.array([1.0, -1.0]), 2.0  # a classifier with hinge loss
     >>> problem = Problem(y, np.minimum(0, C * y), np.maximum(0, C * y))
     >>> problem.losses(np.array([0.5, 0.5]))
     array([1., 3.])
