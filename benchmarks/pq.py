@@ -64,9 +64,9 @@ class Setting(NamedTuple):
         rng = np.random.default_rng(0)
         words = rng.normal(size=(blocks, WORDS, G)).astype(np.float32)
         words /= np.float32(np.sqrt(G * blocks))
-        chunks = rng.integers(0, WORDS, (-(-blocks // 32), rows, 32)).astype(np.uint8)
-        chunks[-1, :, (blocks - 1) % 32 + 1 :] = 0
-        codes = PQCodes(chunks, words, G * blocks)
+        groups = rng.integers(0, WORDS, (-(-blocks // 32), rows, 32)).astype(np.uint8)
+        groups[-1, :, (blocks - 1) % 32 + 1 :] = 0
+        codes = PQCodes(groups, words, G * blocks)
         X = codes.decode()
         scores = X @ rng.normal(size=(X.shape[1], classes)).astype(np.float32)
         return cls(codes, X, np.where(scores + rng.normal(size=scores.shape) > 0, 1.0, -1.0))
@@ -86,7 +86,7 @@ class Setting(NamedTuple):
         """As the solver sees them."""
         if kind == "BLAS":
             return MatrixRows(self.X)
-        return PQRows(self.codes.chunks, self.codes.words, self.X.shape[1], expansion=kind)  # type: ignore[arg-type]
+        return PQRows(self.codes.groups, self.codes.words, self.X.shape[1], expansion=kind)  # type: ignore[arg-type]
 
     def passes(self, kind: str, classes: int, count: int) -> Callable[[], object]:
         """So many iterations of the solver, from the start."""
@@ -111,9 +111,9 @@ def parts(setting: Setting, sizes: Sizes, classes: int) -> dict[str, dict[str, f
     width = tables.shape[2]
     weights = np.zeros((len(columns), G, width), np.float32)
     out = np.zeros((len(X), width), np.float32)
-    rows, none = setting.rows("delayed"), codes.chunks[:, :0]
+    rows, none = setting.rows("delayed"), codes.groups[:, :0]
     calls: dict[str, Callable[[], object]] = {
-        "look-ups": lambda: core.word_scores(codes.chunks, tables, out),
+        "look-ups": lambda: core.word_scores(codes.groups, tables, out),
         "expansion": lambda: core.expand_words(columns, weights, tables),
         "reduction": lambda: core.coded_sums(none, out[:0], columns, weights),
         "scores, whole": lambda: rows.scores(V),

@@ -87,7 +87,7 @@ def test_number_of_words(given, words, kind):
     X = normal(400, 6)
     fitted = ProductQuantizer(**given, max_iter=1, random_state=0).fit(X)
     assert fitted.codebooks_.shape == (-(-6 // given["part_size"]), words, given["part_size"])
-    assert fitted.transform(X).chunks.dtype == kind
+    assert fitted.transform(X).groups.dtype == kind
 
 
 def test_one_bit_per_component_is_32_times_smaller():
@@ -183,7 +183,7 @@ def test_rows_of_any_kind(kind, monkeypatch):
     first = ProductQuantizer(3, n_words=6, random_state=0).fit(X)
     second = ProductQuantizer(3, n_words=6, random_state=0).fit(other)
     np.testing.assert_array_equal(first.codebooks_, second.codebooks_)
-    np.testing.assert_array_equal(first.transform(X).chunks, second.transform(other).chunks)
+    np.testing.assert_array_equal(first.transform(X).groups, second.transform(other).groups)
 
 
 def test_threads_and_seeds():
@@ -192,7 +192,7 @@ def test_threads_and_seeds():
         ProductQuantizer(2, n_words=5, random_state=3, n_jobs=jobs).fit(X) for jobs in (1, 2)
     )
     assert one.fingerprint_ == two.fingerprint_
-    np.testing.assert_array_equal(one.transform(X).chunks, two.transform(X).chunks)
+    np.testing.assert_array_equal(one.transform(X).groups, two.transform(X).groups)
     other = ProductQuantizer(2, n_words=5, random_state=4).fit(X)
     assert other.fingerprint_ != one.fingerprint_
 

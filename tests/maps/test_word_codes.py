@@ -15,17 +15,17 @@ from hilbin.maps import PQCodes, ProductQuantizer
 
 def made(n=20, parts=5, words=7, size=3, short=0, kind=np.uint8, seed=0):
     rng = np.random.default_rng(seed)
-    chunks = np.zeros((-(-parts // 32), n, 32), kind)
+    groups = np.zeros((-(-parts // 32), n, 32), kind)
     for b in range(parts):
-        chunks[b // 32, :, b % 32] = rng.integers(0, words, n)
+        groups[b // 32, :, b % 32] = rng.integers(0, words, n)
     book = rng.normal(size=(parts, words, size)).astype(np.float32)
     book[-1, :, size - short :] = 0
-    return PQCodes(chunks, book, parts * size - short)
+    return PQCodes(groups, book, parts * size - short)
 
 
 def decoded(codes):
     """Decode part by part, plainly."""
-    parts = [codes.words[b][codes.chunks[b // 32, :, b % 32]] for b in range(len(codes.words))]
+    parts = [codes.words[b][codes.groups[b // 32, :, b % 32]] for b in range(len(codes.words))]
     return np.concatenate(parts, axis=1)[:, : codes.n_features]
 
 
@@ -40,7 +40,7 @@ def test_decoding(parts, kind):
     assert Z.flags.c_contiguous
     assert len(codes) == 300
     assert codes.ndim == 2
-    assert codes.nbytes == codes.chunks.nbytes
+    assert codes.nbytes == codes.groups.nbytes
 
 
 rows = st.one_of(
@@ -100,7 +100,7 @@ def test_bad_indices():
 def test_parts_appended_are_the_whole(cut):
     codes = made(12, 33)
     whole = codes[:cut].append(codes[cut:])
-    np.testing.assert_array_equal(whole.chunks, codes.chunks)
+    np.testing.assert_array_equal(whole.groups, codes.groups)
     assert whole.words is codes.words
 
 
@@ -136,7 +136,7 @@ def test_saving_and_loading(tmp_path):
     path = tmp_path / "rows.codes"
     codes[2:7].save(path)
     again = PQCodes.load(path)
-    np.testing.assert_array_equal(again.chunks, codes.chunks[:, 2:7])
+    np.testing.assert_array_equal(again.groups, codes.groups[:, 2:7])
     np.testing.assert_array_equal(again.words, codes.words)
     assert again.n_features == codes.n_features
     assert again.fingerprint == codes.fingerprint
@@ -168,7 +168,7 @@ def test_files_that_are_no_codes(tmp_path):
     path.write_bytes(_array_file())
     with pytest.raises(ValueError, match="is no file of codes"):
         PQCodes.load(path)
-    np.savez(path, chunks=np.zeros(3))
+    np.savez(path, groups=np.zeros(3))
     with pytest.raises(ValueError, match="is no file of codes"):
         PQCodes.load(path)
     with pytest.raises(FileNotFoundError):
@@ -187,8 +187,8 @@ def test_files_that_are_no_codes(tmp_path):
         ("format", "hilbin codes 99", "another format"),
         ("words", np.zeros((5, 7, 3), np.float32), "is damaged"),
         ("words", np.zeros((5, 3, 3), np.float32), "has the code"),
-        ("chunks", np.zeros((2, 20, 32), np.uint8), "do not hold"),
-        ("chunks", np.full((1, 20, 32), 9, np.uint8), "has the code 9"),
+        ("groups", np.zeros((2, 20, 32), np.uint8), "do not hold"),
+        ("groups", np.full((1, 20, 32), 9, np.uint8), "has the code 9"),
         ("n_features", 3, "n_features=3"),
     ],
 )
@@ -217,7 +217,7 @@ def test_pickling():
 
 
 @pytest.mark.parametrize(
-    ("chunks", "words", "n_features", "message"),
+    ("groups", "words", "n_features", "message"),
     [
         (np.zeros((1, 4, 32), np.int64), np.zeros((2, 3, 4), np.float32), 8, "uint8 or uint16"),
         (np.zeros((1, 4, 31), np.uint8), np.zeros((2, 3, 4), np.float32), 8, "do not hold"),
@@ -228,9 +228,9 @@ def test_pickling():
         (np.ones((1, 4, 32), np.uint8), np.zeros((2, 1, 4), np.float32), 8, "has the code 1"),
     ],
 )
-def test_parts_that_do_not_fit(chunks, words, n_features, message):
+def test_parts_that_do_not_fit(groups, words, n_features, message):
     with pytest.raises(ValueError, match=message):
-        PQCodes(chunks, words, n_features)
+        PQCodes(groups, words, n_features)
 
 
 def test_repr():

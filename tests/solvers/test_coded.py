@@ -97,8 +97,8 @@ def test_some_of_the_rows_of_codes():
         np.random.default_rng(0).normal(size=(80, 100))
     )
     part = codes[20:50]
-    assert part.chunks.base is not None  # a view
-    rows = PQRows(part.chunks, part.words, part.n_features)
+    assert part.groups.base is not None  # a view
+    rows = PQRows(part.groups, part.words, part.n_features)
     assert_same(rows, part.decode().astype(float), 3, 1e-5)
 
 

@@ -12,13 +12,13 @@ from collections.abc import Sequence
 from typing import Any, Protocol
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.linear_model import RidgeClassifier
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, StandardScaler
 
 from hilbin import parallel
+from hilbin._arrays import to_dense
 from hilbin.estimators import IntersectionSVC, MapRidgeClassifier, ShapeFunction
 from hilbin.maps import AdditiveMap
 
@@ -90,7 +90,7 @@ class OfTables:
     def contributions(self, row: Any) -> Array:
         """What every feature of one row adds to the scores."""
         found = self._model.explain(row)
-        found = found.toarray() if sp.issparse(found) else found
+        found = to_dense(found)
         return _both(found[0].reshape(row.shape[1], -1))
 
     def scores(self, rows: Any) -> Array:
@@ -117,7 +117,7 @@ class OfLinear:
     def contributions(self, row: Any) -> Array:
         """What every feature of one row adds to the scores."""
         mapped = self._mapped(row)
-        mapped = mapped.toarray() if sp.issparse(mapped) else mapped
+        mapped = to_dense(mapped)
         mapped = mapped.reshape(row.shape[1], -1)
         weights = self._weights.reshape(-1, *mapped.shape)
         return _both(np.einsum("jm,kjm->jk", mapped, weights))

@@ -38,9 +38,9 @@ from hilbin.maps.additive import AdditiveMap
 from hilbin.maps.expansion import expand
 from hilbin.parallel import ranges, run
 
-CHUNK: int = core.chunk_blocks
+GROUP: int = core.chunk_blocks
 FORMAT = "hilbin codes 1"
-FILE_ENTRIES = ("format", "chunks", "words", "n_features", "fingerprint")
+FILE_ENTRIES = ("format", "groups", "words", "n_features", "fingerprint")
 DECODED_ROWS = 256
 MOST_WORDS = 1 << 16
 ROWS_PER_WORD = 40
@@ -55,8 +55,8 @@ class PQCodes:
 
     Parameters
     ----------
-    chunks : array of shape (ceil(parts / 32), n, 32)
-        Codes, as uint8 or uint16; part ``p`` of row ``i`` has ``chunks[p // 32, i, p % 32]``, and
+    groups : array of shape (ceil(parts / 32), n, 32)
+        Codes, as uint8 or uint16; part ``p`` of row ``i`` has ``groups[p // 32, i, p % 32]``, and
         what there is beyond the last part is 0.
     words : float32 array of shape (parts, n_words, part size)
         The words of every part; the last part may have fewer components, filled up with 0.
@@ -67,7 +67,7 @@ class PQCodes:
 
     Attributes
     ----------
-    chunks, words, n_features
+    groups, words, n_features
         As given.
     fingerprint : str
         Tells words apart: codes of different fingerprint do not belong together.
@@ -90,24 +90,24 @@ class PQCodes:
     dtype = np.dtype(np.float32)
 
     def __init__(
-        self, chunks: Array, words: Array, n_features: int, fingerprint: str | None = None
+        self, groups: Array, words: Array, n_features: int, fingerprint: str | None = None
     ) -> None:
-        _require_fitting(chunks, words, n_features)
-        self.chunks, self.words, self.n_features = chunks, words, n_features
+        _require_fitting(groups, words, n_features)
+        self.groups, self.words, self.n_features = groups, words, n_features
         self.fingerprint = fingerprint_of(words) if fingerprint is None else fingerprint
 
     @property
     def shape(self) -> tuple[int, int]:
         """The numbers of rows and of components."""
-        return self.chunks.shape[1], self.n_features
+        return self.groups.shape[1], self.n_features
 
     @property
     def nbytes(self) -> int:
         """The bytes of the codes; the words, however many rows there are, take ``words.nbytes``."""
-        return int(self.chunks.nbytes)
+        return int(self.groups.nbytes)
 
     def __len__(self) -> int:
-        return self.chunks.shape[1]
+        return self.groups.shape[1]
 
     def __repr__(self) -> str:
         parts, n_words, _ = self.words.shape
@@ -129,7 +129,7 @@ class PQCodes:
             rows = rows.astype(np.intp) if rows.size == 0 and rows.dtype != bool else rows
             if rows.ndim != 1:
                 raise IndexError(f"codes are indexed by numbers of rows, got {rows.ndim} axes")
-        some = self.chunks[:, rows]
+        some = self.groups[:, rows]
         return self._of(some if _is_rows_of_codes(some) else np.ascontiguousarray(some))
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
@@ -147,7 +147,7 @@ class PQCodes:
         parts, _, size = self.words.shape
         whole = np.empty((len(self), parts * size), np.float32)
         for begin, end in ranges(len(self), DECODED_ROWS):
-            core.decode_words(self.chunks[:, begin:end], self.words, whole[begin:end])
+            core.decode_words(self.groups[:, begin:end], self.words, whole[begin:end])
         return whole if parts * size == self.n_features else whole[:, : self.n_features].copy()
 
     def append(self, *others: "PQCodes") -> "PQCodes":
@@ -166,8 +166,8 @@ class PQCodes:
             if not isinstance(other, PQCodes):
                 raise TypeError(f"others must be PQCodes, got {type(other).__name__}")
             require_same_words(self.fingerprint, other)
-        chunks = [self.chunks, *(other.chunks for other in others)]
-        return self._of(np.concatenate(chunks, axis=1))
+        groups = [self.groups, *(other.groups for other in others)]
+        return self._of(np.concatenate(groups, axis=1))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write codes and words to one file, whole or not at all.
@@ -177,7 +177,7 @@ class PQCodes:
         path : path-like
             The ``.npz`` file to write, of arrays alone.
         """
-        values = (FORMAT, self.chunks, self.words, self.n_features, self.fingerprint)
+        values = (FORMAT, self.groups, self.words, self.n_features, self.fingerprint)
         entries: dict[str, Any] = dict(zip(FILE_ENTRIES, values, strict=True))
         with written_whole(path) as file:
             np.savez(file, **entries)
@@ -201,7 +201,7 @@ class PQCodes:
             if entries.pop("format") != FORMAT:
                 raise ValueError("it has another format")
             n_features, stated = int(entries["n_features"]), str(entries["fingerprint"])
-            codes = cls(entries["chunks"], entries["words"], n_features)
+            codes = cls(entries["groups"], entries["words"], n_features)
         except (ValueError, KeyError, TypeError, zipfile.BadZipFile, EOFError) as error:
             raise ValueError(f"{os.fspath(path)} is no file of codes: {error}") from error
         if codes.fingerprint != stated:
@@ -210,10 +210,10 @@ class PQCodes:
             )
         return codes
 
-    def _of(self, chunks: Array) -> "PQCodes":
+    def _of(self, groups: Array) -> "PQCodes":
         """Return other rows, already known to be codes of these words."""
         codes = object.__new__(type(self))
-        codes.__dict__.update(vars(self), chunks=chunks)
+        codes.__dict__.update(vars(self), groups=groups)
         return codes
 
 
@@ -325,7 +325,7 @@ class ProductQuantizer(TransformerMixin, BaseEstimator):
                 columns, np.array(starts), rounds, float(self.tol), words[few], course[few]
             )
 
-        run(task, ranges(parts, CHUNK), self.n_jobs)
+        run(task, ranges(parts, GROUP), self.n_jobs)
         inertia, variation, _ = course.sum(axis=0)
         if not np.isfinite(variation):
             raise ValueError("X has values whose squares are beyond float32: scale the data")
@@ -349,7 +349,7 @@ class ProductQuantizer(TransformerMixin, BaseEstimator):
         rows = self._rows(X)
         parts, count, size = self.codebooks_.shape
         kind = np.uint8 if count <= 256 else np.uint16
-        chunks = np.zeros((-(-parts // CHUNK), rows.shape[0], CHUNK), kind)
+        groups = np.zeros((-(-parts // GROUP), rows.shape[0], GROUP), kind)
         as_it_is = not sp.issparse(rows) and rows.dtype == np.float32 and self.metric is None
         width = 4 * self._features * rows.shape[1]
         band_rows = rows.shape[0] if as_it_is else max(1, BAND_BYTES // width)
@@ -357,14 +357,14 @@ class ProductQuantizer(TransformerMixin, BaseEstimator):
             band = self._numbers(rows[top:bottom])
 
             def task(begin: int, end: int, band: Array = band, top: int = top) -> None:
-                few = slice(begin * CHUNK, end * CHUNK)
+                few = slice(begin * GROUP, end * GROUP)
                 columns = band[:, few.start * size : few.stop * size]
-                codes = chunks[begin:end, top : top + len(band)]
+                codes = groups[begin:end, top : top + len(band)]
                 core.encode_words(columns, self.codebooks_[few], codes)
 
-            run(task, ranges(len(chunks), 1), self.n_jobs)
+            run(task, ranges(len(groups), 1), self.n_jobs)
         n_features = self._features * rows.shape[1]
-        return PQCodes(chunks, self.codebooks_, n_features, self.fingerprint_)
+        return PQCodes(groups, self.codebooks_, n_features, self.fingerprint_)
 
     def decode(self, codes: PQCodes) -> npt.NDArray[np.float32]:
         """Return rows in the space of the words: of numbers or, with a ``metric``, of features.
@@ -466,26 +466,26 @@ def _is_everything(index: Any) -> bool:
     return index is Ellipsis or (isinstance(index, slice) and index == slice(None))
 
 
-def _is_rows_of_codes(chunks: Array) -> bool:
+def _is_rows_of_codes(groups: Array) -> bool:
     """Return whether the core takes the array as it is."""
-    item = chunks.itemsize
-    return chunks.strides[2] == item and (len(chunks[0]) < 2 or chunks.strides[1] == CHUNK * item)
+    item = groups.itemsize
+    return groups.strides[2] == item and (len(groups[0]) < 2 or groups.strides[1] == GROUP * item)
 
 
-def _require_fitting(chunks: Array, words: Array, n_features: int) -> None:
+def _require_fitting(groups: Array, words: Array, n_features: int) -> None:
     if words.ndim != 3 or words.dtype != np.float32 or not words.flags.c_contiguous:
         raise ValueError("words must be a contiguous float32 array of parts x words x components")
     parts, n_words, size = words.shape
-    if chunks.dtype not in (np.uint8, np.uint16):
-        raise ValueError(f"chunks must be uint8 or uint16, got {chunks.dtype}")
-    if chunks.ndim != 3 or chunks.shape[2] != CHUNK or len(chunks) != -(-parts // CHUNK):
-        raise ValueError(f"chunks of shape {chunks.shape} do not hold {parts} parts")
-    if not _is_rows_of_codes(chunks):
+    if groups.dtype not in (np.uint8, np.uint16):
+        raise ValueError(f"groups must be uint8 or uint16, got {groups.dtype}")
+    if groups.ndim != 3 or groups.shape[2] != GROUP or len(groups) != -(-parts // GROUP):
+        raise ValueError(f"groups of shape {groups.shape} do not hold {parts} parts")
+    if not _is_rows_of_codes(groups):
         raise ValueError("the rows of a chunk must follow each other in memory")
     if not (parts - 1) * size < n_features <= parts * size:
         raise ValueError(f"n_features={n_features} is not {parts} parts of {size} components")
-    if n_words <= np.iinfo(chunks.dtype).max and chunks.size and chunks.max() >= n_words:
-        raise ValueError(f"chunks has the code {chunks.max()}, but there are {n_words} words")
+    if n_words <= np.iinfo(groups.dtype).max and groups.size and groups.max() >= n_words:
+        raise ValueError(f"groups has the code {groups.max()}, but there are {n_words} words")
 
 
 def _distinct(n: int, count: int, seed: int) -> Array:

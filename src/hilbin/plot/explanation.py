@@ -6,7 +6,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted
 
-from hilbin._arrays import Array
+from hilbin._arrays import Array, to_dense
 from hilbin.plot.matrix import pyplot_or_error
 from hilbin.plot.shapes import DOWN, GREY, UP, short
 
@@ -67,7 +67,7 @@ def explanation(
     """
     pyplot = pyplot_or_error()
     row = _one_row(x)
-    values = row.toarray() if sp.issparse(row) else np.asarray(row)
+    values = to_dense(row)
     values = values.ravel().astype(np.float64)
     each, intercept, title = _parts(model, row, class_, versus)
     if shape is not None and (len(shape) != 2 or shape[0] * shape[1] != values.size):

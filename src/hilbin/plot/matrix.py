@@ -13,7 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils import check_consistent_length, column_or_1d
 
-from hilbin._arrays import Array
+from hilbin._arrays import Array, to_dense
 from hilbin.kernels import kernel_alignment, reorder
 
 MAX_PIXELS = 1000
@@ -132,14 +132,14 @@ def _averaged(K: Any, order: Array) -> Array:
     """Return ``K`` in this order, averaged over pixels if it has more rows than these."""
     n = order.size
     if n <= MAX_PIXELS:
-        K = K.toarray() if sp.issparse(K) else np.asarray(K)
+        K = to_dense(K)
         return K[np.ix_(order, order)]
     pixel = np.empty(n, dtype=np.intp)
     pixel[order] = np.arange(n) * MAX_PIXELS // n
     pool = sp.csr_array((np.ones(n), (pixel, np.arange(n))), shape=(MAX_PIXELS, n))
     pool = sp.diags_array(1 / pool.sum(axis=1)) @ pool
     means = pool @ (pool @ K).T
-    return means.toarray() if sp.issparse(means) else np.asarray(means)
+    return to_dense(means)
 
 
 def pyplot_or_error() -> Any:

@@ -21,7 +21,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from hilbin import parallel
-from hilbin._arrays import Array
+from hilbin._arrays import Array, to_dense
 from hilbin._core import core
 
 if TYPE_CHECKING:
@@ -419,7 +419,7 @@ def _visits(levels: Levels) -> tuple[Array, Array]:
 
 
 def _dense_rows(levels: Levels, order: Array, first: Array) -> tuple[Any, ...]:
-    rows = levels.rows.toarray() if sp.issparse(levels.rows) else levels.rows
+    rows = to_dense(levels.rows)
     if not np.array_equal(order, np.arange(levels.shape[1])):
         rows = rows[:, order]
     return np.ascontiguousarray(rows), first.astype(np.int64)

@@ -21,7 +21,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, validate_data
 
 from hilbin import parallel
-from hilbin._arrays import Array, Matrix, apply, check_rows_and_least
+from hilbin._arrays import ACCEPTED, Array, Matrix, apply, check_rows_and_least
 from hilbin._core import core
 from hilbin._parameters import estimator, require_choice, require_positive, require_whole
 from hilbin._state import require, require_offsets, require_vector
@@ -34,11 +34,6 @@ from hilbin.estimators.intersection.quantiles import (
 )
 from hilbin.solvers.lookup import Levels
 
-ACCEPTED: dict[str, Any] = {
-    "accept_sparse": "csr",
-    "dtype": (np.float64, np.float32),
-    "ensure_all_finite": False,
-}
 OFFER = (
     "; if the values are not counts or frequencies, negative='shift' measures every feature from "
     "its low end"

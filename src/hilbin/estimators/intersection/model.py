@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, validate_data
 
-from hilbin._arrays import Array, Matrix
+from hilbin._arrays import ACCEPTED, Array, Matrix
 from hilbin._parameters import estimator, require_choice, require_positive, require_whole
 from hilbin._state import require
 from hilbin.estimators._fit import (
@@ -23,7 +23,6 @@ from hilbin.estimators._fit import (
     with_callbacks,
 )
 from hilbin.estimators.intersection.binner import (
-    ACCEPTED,
     BadValueError,
     BinnedRows,
     HistogramBinner,

@@ -287,7 +287,7 @@ def _suspects(K: Any, tolerance: float) -> Iterator[tuple[int, int]]:
         return
     v = random.normal(size=n).astype(K.dtype)
     for i in np.flatnonzero(np.abs(K @ v - K.T @ v) > tolerance):
-        row, column = (line.toarray() if sp.issparse(line) else line for line in (K[i], K[:, i]))
+        row, column = (to_dense(line) for line in (K[i], K[:, i]))
         yield int(i), int(np.argmax(np.abs(np.ravel(row) - np.ravel(column))))
 
 

@@ -13,7 +13,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from hilbin import parallel
-from hilbin._arrays import Array, Matrix, check_rows
+from hilbin._arrays import ACCEPTED, Array, Matrix, check_rows, to_dense
 from hilbin._parameters import estimator, require_choice, require_positive, require_whole
 from hilbin.estimators._fit import (
     SMALL,
@@ -27,11 +27,6 @@ from hilbin.estimators.kernel.gram import CallableKernel, Gram, check_gram, reso
 from hilbin.kernels import Kernel
 from hilbin.solvers import Result
 
-ACCEPTED: dict[str, Any] = {
-    "accept_sparse": "csr",
-    "dtype": (np.float64, np.float32),
-    "ensure_all_finite": False,
-}
 EXACT_TOL = 1e-12  # of few rows
 FLOAT32_TOL = 1e-3  # from here on single precision is far below the tolerance, as in LIBSVM
 STEPS, SWEEPS = (100_000_000, 200_000), (100_000, 3_000)  # limits; and for few rows to rounding
@@ -374,4 +369,4 @@ def _listed(coef: Any) -> Any:
     stored = coef.nnz if sp.issparse(coef) else np.count_nonzero(coef)
     if stored < FEW * coef.shape[0] * coef.shape[1]:
         return sp.csr_array(coef)
-    return coef.toarray() if sp.issparse(coef) else coef
+    return to_dense(coef)

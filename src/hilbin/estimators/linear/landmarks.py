@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 from sklearn.cluster import kmeans_plusplus
 
-from hilbin._arrays import Array
+from hilbin._arrays import Array, to_dense
 from hilbin._parameters import require_positive, require_whole
 from hilbin.estimators._fit import random_seed
-from hilbin.estimators.linear.passes import Passes, Survey, dense
+from hilbin.estimators.linear.passes import Passes, Survey
 from hilbin.stats import ClusterSums
 from hilbin.stream import Chunk, as_chunks
 
@@ -103,7 +103,7 @@ def stream_landmarks(
         # in float32, k-means++ draws other rows
         sample = sample.astype(np.float64, copy=False)
         start, _ = kmeans_plusplus(sample, n_landmarks, random_state=seed, n_local_trials=1)
-        centers = dense(start)
+        centers = to_dense(start)
         for number in range(1, rounds + 1):
             centers = passes.fold(f"round {number}", Cluster(centers)).mean
     return centers

@@ -14,7 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 from joblib import effective_n_jobs
 
-from hilbin._arrays import Array, Matrix
+from hilbin._arrays import Array, Matrix, to_dense
 from hilbin.estimators.linear.transformers import (
     Projections,
     Transformer,
@@ -273,13 +273,13 @@ class LeaveOneOut:
         """Return the sums of the squared errors of a chunk."""
         sums, y = self.moments, required_targets(chunk)
         weight = sums.targets.weights(y, chunk.weight)
-        T = dense(sums.targets.targets(y)) * self.scale + self.shift
+        T = to_dense(sums.targets.targets(y)) * self.scale + self.shift
         errors = np.zeros((self.path.alphas.size, T.shape[1]))
         for rows in row_slices(sums.transformers, chunk.X, sums.budget):
             Z = joint_features(sums.transformers, chunk.X[rows], sums.projections)
             Z = Z if self.components is None else Z @ self.components.T
             own = None if weight is None else weight[rows]
-            errors += self.path.leave_one_out(dense(Z), T[rows], own)
+            errors += self.path.leave_one_out(to_dense(Z), T[rows], own)
         return Totals(errors=errors)
 
 
@@ -309,8 +309,3 @@ def scores_of(
     for rows in row_slices(transformers, X, budget):
         scores[rows] = joint_features(transformers, X[rows]) @ coef.T
     return scores + intercept
-
-
-def dense(Z: Matrix) -> Array:
-    """Return ``Z`` as an array."""
-    return Z.toarray() if sp.issparse(Z) else Z

@@ -13,8 +13,8 @@ import scipy.sparse as sp
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline, make_pipeline
 
-from hilbin._arrays import Array
-from hilbin.estimators.linear.passes import Indicators, Numbers, Passes, dense, required_targets
+from hilbin._arrays import Array, to_dense
+from hilbin.estimators.linear.passes import Indicators, Numbers, Passes, required_targets
 from hilbin.maps import PQCodes, ProductQuantizer, SparseMap
 from hilbin.solvers.coded import PairRows, PQRows
 from hilbin.solvers.risk import Loss, MatrixRows, Risk, beyond
@@ -81,7 +81,7 @@ class Features:
         if isinstance(Z, PQCodes):
             dtype = np.float64 if self.exact else np.float32
             options: dict[str, Any] = {"expansion": self.expansion, "n_jobs": self.n_jobs}
-            return PQRows(Z.chunks, Z.words, Z.n_features, dtype=dtype, **options)
+            return PQRows(Z.groups, Z.words, Z.n_features, dtype=dtype, **options)
         last = last_step(self.feature_map)
         if isinstance(last, SparseMap) and sp.issparse(Z) and not self.exact:
             return PairRows(Z, n_jobs=self.n_jobs)
@@ -118,7 +118,7 @@ class ChunkRisk:
         """Return the risk of all rows of a chunk."""
         y = required_targets(chunk)
         weight = self.targets.weights(y, chunk.weight)
-        T = dense(self.targets.targets(y))
+        T = to_dense(self.targets.targets(y))
         if isinstance(self.targets, Indicators):
             T = 2 * T - 1
         w = self.C if weight is None else self.C * weight

@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 
-from hilbin._arrays import Array, Matrix
+from hilbin._arrays import Array, Matrix, to_dense
 
 Transformer = tuple[str, Array | None, Any]
 Projections = Sequence[Array | None]  # the principal components of every group, if it has some
@@ -118,7 +118,7 @@ def joint_features(
         return parts[0]
     if all(sp.issparse(part) for part in parts):
         return sp.csr_array(sp.hstack(parts))
-    return np.hstack([part.toarray() if sp.issparse(part) else part for part in parts])
+    return np.hstack([to_dense(part) for part in parts])
 
 
 def row_slices(transformers: Sequence[Transformer], X: Matrix, budget: float) -> Iterator[slice]:
