@@ -1,7 +1,9 @@
-"""scikit-learn's own checks, on every estimator of this room."""
+"""scikit-learn's own checks, on every estimator with its defaults and on others with more."""
 
+from sklearn.base import BaseEstimator
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+import hilbin.estimators
 from hilbin.estimators import (
     SVDD,
     HistogramBinner,
@@ -14,34 +16,29 @@ from hilbin.estimators import (
 )
 from hilbin.kernels import GCS, Laplace, Linear
 
-ESTIMATORS = [
-    HistogramBinner(),
+PUBLIC = [getattr(hilbin.estimators, name) for name in hilbin.estimators.__all__]
+DEFAULT = [c() for c in PUBLIC if isinstance(c, type) and issubclass(c, BaseEstimator)]
+OTHERS = [
     HistogramBinner(strategy="sqrt", negative="shift"),
     HistogramBinner(strategy="quantile", scope="all"),
     HistogramBinner(n_bins=None, negative="shift"),
-    IntersectionSVC(),
     IntersectionSVC(fit_intercept=False),
     IntersectionSVC(loss="hinge", C=1e-2, solver="lookup"),
     IntersectionSVC(n_bins=None, solver="lookup"),
     IntersectionSVC(multi_class="crammer_singer"),
     IntersectionSVC(strategy="quantile", scope="all", solver="gram"),
-    IntersectionSVR(),
     IntersectionSVR(C=1e-2, solver="lookup"),
     IntersectionSVR(n_bins=None, loss="squared_epsilon_insensitive"),
-    KernelSVC(),
     KernelSVC(Laplace(gamma="median"), multi_class="ovo"),
     KernelSVC(GCS(radius=100.0), multi_class="dag"),
     KernelSVC(multi_class="ecoc", penalize_intercept=True),
     KernelSVC(multi_class="crammer_singer"),
     KernelSVC("precomputed"),
-    KernelSVR(),
     KernelSVR(penalize_intercept=True),
     KernelSVR("precomputed"),
-    KernelRidge(),
     KernelRidge(alpha="auto"),
     KernelRidge(GCS(radius=100.0), alpha=0.1),
     KernelRidge("precomputed"),
-    KernelOneClass(),
     KernelOneClass("precomputed"),
     SVDD(Linear()),
 ]
@@ -57,6 +54,6 @@ def expected_failures(estimator):
     return failures
 
 
-@parametrize_with_checks(ESTIMATORS, expected_failed_checks=expected_failures)
+@parametrize_with_checks(DEFAULT + OTHERS, expected_failed_checks=expected_failures)
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
