@@ -2,7 +2,6 @@
 #include <nanobind/stl/tuple.h>
 
 #include <tuple>
-#include <vector>
 
 #include "bindings.hpp"
 #include "smo.hpp"
@@ -14,20 +13,20 @@ namespace hilbin {
 namespace {
 
 using Doubles = Vector<const double>;
-// Steps with the rows that `made(given..., number of rows)` makes.
+// Steps with the rows that `made(given..., number of rows)` makes. `slopes` is scratch, kept from call to call.
 template <class... Given, class Make, class... Names>
 void define_steps(nb::module_& m, const char* name, Make made, Names... names) {
   m.def(name, [made](Given... given, Vector<double> coef, Vector<double> gradient, Doubles low, Doubles high, Doubles diagonal,
-                     double epsilon, int64_t most, double tol) {
+                     Matrix<double> slopes, double epsilon, int64_t most, double tol) {
     nb::gil_scoped_release release;
     const size_t n = coef.shape(0);
     for (size_t length : {gradient.shape(0), low.shape(0), high.shape(0), diagonal.shape(0)}) require(length == n, "the arrays differ in length");
-    std::vector<double> up(n), down(n);
-    const Machine machine{ptrdiff_t(n), coef.data(), gradient.data(), up.data(), down.data(), low.data(), high.data(), diagonal.data(), epsilon};
+    require(slopes.shape(0) == 2 && slopes.shape(1) == n, "slopes have the wrong shape");
+    const Machine machine{ptrdiff_t(n), coef.data(), gradient.data(), slopes.data(), slopes.data() + n, low.data(), high.data(), diagonal.data(), epsilon};
     for (size_t i = 0; i < n; ++i) machine.refresh(ptrdiff_t(i));
     const Steps steps = descend(machine, made(given..., n), most, tol);
     return std::tuple{steps.done, steps.violation, int64_t(steps.missing)};
-  }, names..., "coef"_array, "gradient"_array, "low"_array, "high"_array, "diagonal"_array, "epsilon"_a, "most"_a, "tol"_a);
+  }, names..., "coef"_array, "gradient"_array, "low"_array, "high"_array, "diagonal"_array, "slopes"_array, "epsilon"_a, "most"_a, "tol"_a);
 }
 
 template <class T> void define_dense(nb::module_& m) {

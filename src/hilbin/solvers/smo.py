@@ -26,6 +26,7 @@ Information for Training SVM*, JMLR 2005.
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Protocol, Self
 
 import numpy as np
@@ -48,11 +49,12 @@ class State:
     coef: Array
     gradient: Array
 
-    @property
+    @cached_property
     def arguments(self) -> tuple[Any, ...]:
         """The arguments of a compiled step that do not describe the matrix."""
         low, high, epsilon = self.problem.low, self.problem.high, float(self.problem.epsilon)
-        return self.coef, self.gradient, low, high, self.norms, epsilon
+        scratch = np.empty((2, self.coef.size))
+        return self.coef, self.gradient, low, high, self.norms, scratch, epsilon
 
     def gains(self) -> tuple[Array, Array]:
         """Return how much a change up, and a change down, gains in every row."""
