@@ -46,7 +46,7 @@ def kept_scores(rows, coef, dtype):
     n = coef.size
     sweep = rows.start(coef, dtype, None)
     samples = np.zeros(n, SAMPLE)
-    samples["low"], samples["high"] = -np.inf, np.inf
+    samples["sign"], samples["low"], samples["high"] = 1, -np.inf, np.inf
     samples["curvature"] = 1e300  # so no visit changes anything
     samples = samples.view(np.float64).reshape(n, -1)
     scores = np.empty(n)

@@ -4,7 +4,7 @@
 //
 // K is known by a state that scores row i, f_i = sum_j K_ij c_j, and takes a change of c_i. Shrinking and the bounds
 // it goes by are those of LIBLINEAR (Hsieh et al., ICML 2008). LIBLINEAR's variables of a classifier are the |c_i|, so
-// rows whose c_i cannot be positive are seen with their sign turned: their gradients are, and so are their bounds.
+// rows whose c_i cannot be positive come with their sign turned: their t_i, bounds and c_i, and so their gradients.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -20,7 +20,7 @@ namespace hilbin {
 
 // One row of the problem: a cache line, because the order of visits is random.
 struct Sample {
-  double linear, bounds[2], diagonal, curvature, coef, unused[2];
+  double sign, linear, low, high, diagonal, curvature, coef, unused;  // all numbers after `sign` are turned by it
 };
 static_assert(sizeof(Sample) == 64);
 
@@ -100,28 +100,17 @@ template <class F> struct CachedGramState {
 template <class State> bool has(const State&, ptrdiff_t) { return true; }
 template <class F> bool has(const CachedGramState<F>& state, ptrdiff_t row) { return state.has(row); }
 
-// A row with its sign turned if need be. No branch depends on that: classes come in random order.
-struct Turned {
-  double sign, coef, low, high;
-  explicit Turned(const Sample& s) {
-    const int turned = s.bounds[1] <= 0;
-    sign = 1 - 2 * turned;
-    coef = sign * s.coef;
-    low = sign * s.bounds[turned];
-    high = sign * s.bounds[1 - turned];
+// The best value of a coefficient, given the gradient without eps.
+inline double best_coef(const Sample& s, double gradient, double epsilon) {
+  double at;
+  if (s.curvature > 0) {
+    const double free = s.curvature * s.coef - gradient;  // the minimum, before eps, times the curvature
+    at = free > epsilon ? (free - epsilon) / s.curvature : free < -epsilon ? (free + epsilon) / s.curvature : 0;
+  } else {
+    at = gradient < -epsilon ? s.high : gradient > epsilon ? s.low : 0;
   }
-  // The best value of the coefficient, given the gradient without eps.
-  double best(double curvature, double gradient, double epsilon) const {
-    double at;
-    if (curvature > 0) {
-      const double free = curvature * coef - gradient;  // the minimum, before eps, times the curvature
-      at = free > epsilon ? (free - epsilon) / curvature : free < -epsilon ? (free + epsilon) / curvature : 0;
-    } else {
-      at = gradient < -epsilon ? high : gradient > epsilon ? low : 0;
-    }
-    return std::min(std::max(at, low), high);
-  }
-};
+  return std::min(std::max(at, s.low), s.high);
+}
 
 constexpr int look_ahead = 3;
 
@@ -140,10 +129,9 @@ Sweep sweep(const State& state, Sample* samples, int32_t* order, int64_t active,
     }
     const int32_t i = order[at];
     Sample& s = samples[i];
-    const Turned row(s);
-    const double gradient = row.sign * (state.score(i) + constant * offset - s.linear + s.diagonal * s.coef);
-    const double up = gradient + (row.coef >= 0 ? epsilon : -epsilon), down = gradient + (row.coef > 0 ? epsilon : -epsilon);
-    const bool at_low = row.coef <= row.low, at_high = row.coef >= row.high;
+    const double gradient = s.sign * (state.score(i) + constant * offset) - s.linear + s.diagonal * s.coef;
+    const double up = gradient + (s.coef >= 0 ? epsilon : -epsilon), down = gradient + (s.coef > 0 ? epsilon : -epsilon);
+    const bool at_low = s.coef <= s.low, at_high = s.coef >= s.high;
     if ((at_high || up > above) && (at_low || down < below)) {
       std::swap(order[at--], order[--active]);
       continue;
@@ -152,13 +140,13 @@ Sweep sweep(const State& state, Sample* samples, int32_t* order, int64_t active,
     done.highest = std::max(done.highest, violation);
     done.lowest = std::min(done.lowest, violation);
     if (std::fabs(violation) <= 1e-12) continue;
-    const double best = row.best(s.curvature, gradient, epsilon), change = row.sign * (best - row.coef);
+    const double best = best_coef(s, gradient, epsilon), change = s.sign * (best - s.coef);
     if (change == 0) continue;
     if (!has(state, i)) {
       done.missing = i;
       break;
     }
-    s.coef = row.sign * best;
+    s.coef = best;
     state.update(i, change);
     offset += change;
   }

@@ -34,11 +34,10 @@ from hilbin.solvers.problem import Callback, Problem, Result, interruptible
 # which comes after so many sweeps at the latest.
 EAGER, EAGER_SWEEPS = 0.3, 40
 FLOAT32_TOL = 1e-3  # from here on the rounding of float32 is far below the tolerance
-# A row as the compiled sweep reads it: a cache line, because the order of visits is random.
-SAMPLE = np.dtype(
-    [(name, np.float64) for name in ("linear", "low", "high", "diagonal", "curvature", "coef")]
-    + [("unused", np.float64, 2)]
-)
+# A row as the compiled sweep reads it: a cache line, because the order of visits is random. Rows
+# whose coefficient cannot be positive have the sign -1, and come with their numbers times it.
+NAMES = ("sign", "linear", "low", "high", "diagonal", "curvature", "coef", "unused")
+SAMPLE = np.dtype([(name, np.float64) for name in NAMES])
 # The core's sweep: takes its arrays and limits, and returns the number of rows that are still
 # active, the highest and the lowest projected gradient, and the row that is missing or -1.
 CoreSweep = Callable[..., tuple[int, float, float, int]]
@@ -117,16 +116,17 @@ def icd(
         raise ValueError("icd has no free intercept: problem.total must be None")
     epsilon, constant = float(problem.epsilon), float(problem.constant)
     lines = packed(problem, rows.norms, start)
-    coef = lines.view(SAMPLE)["coef"][:, 0]
+    coef = unpacked(lines)
     offset = np.array([coef.sum()])
 
     def gains(scores: Array) -> tuple[Array, Array]:
+        coef = unpacked(lines)
         gradient = scores + constant * offset - problem.linear + problem.diagonal * coef
         up, down = problem.gains(coef, gradient)
         turned = problem.high <= 0  # a change down lets these coefficients grow
         return np.where(turned, down, up), np.where(turned, up, down)
 
-    core_sweep = rows.start(coef.copy(), table_dtype(tol) if dtype is None else dtype, gains)
+    core_sweep = rows.start(coef, table_dtype(tol) if dtype is None else dtype, gains)
     order, random = np.arange(coef.size, dtype=np.int32), start_random(seed)
 
     def sweep(active: int, above: float, below: float) -> tuple[int, float, float, int]:
@@ -134,18 +134,28 @@ def icd(
         return core_sweep(lines, order, *given)
 
     course = repeat(sweep, coef.size, EAGER, tol, max_iter, callback)
-    found = coef.copy()
-    return problem.certified(found, rows.scores(found), constant * found.sum(), *course)
+    coef = unpacked(lines)
+    return problem.certified(coef, rows.scores(coef), constant * coef.sum(), *course)
 
 
 def packed(problem: Problem, norms: Array, start: Array | None = None) -> Array:
     """Return the rows of the problem as the compiled sweep reads and changes them, in lines."""
     samples = np.zeros(problem.linear.size, SAMPLE)
-    for name in ("linear", "low", "high", "diagonal"):
-        samples[name] = getattr(problem, name)
+    turned = problem.high <= 0
+    samples["sign"] = sign = np.where(turned, -1.0, 1.0)
+    samples["linear"] = sign * problem.linear
+    samples["low"] = np.where(turned, -problem.high, problem.low)
+    samples["high"] = np.where(turned, -problem.low, problem.high)
+    samples["diagonal"] = problem.diagonal
     samples["curvature"] = norms + problem.constant + problem.diagonal
-    samples["coef"] = np.clip(0.0 if start is None else start, problem.low, problem.high)
-    return samples.view(np.float64).reshape(-1, SAMPLE.itemsize // 8)
+    samples["coef"] = sign * np.clip(0.0 if start is None else start, problem.low, problem.high)
+    return samples.view(np.float64).reshape(-1, len(NAMES))
+
+
+def unpacked(lines: Array) -> Array:
+    """Return the coefficients of packed rows."""
+    samples = lines.view(SAMPLE)[:, 0]
+    return samples["sign"] * samples["coef"]
 
 
 def repeat(
