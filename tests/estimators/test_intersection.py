@@ -94,8 +94,8 @@ def test_shape_functions():
     two = ShapeFunction("a", x, np.array([[0, 0], [0.1, 5], [0, 6]]), stepped=False)
     assert two([2.0]).tolist() == [[0.05, 5.5]]
     assert (two.trend, two.range) == ("rising", 6.0)
-    learnt = IntersectionSVC(1e-4).fit(np.column_stack([X, np.ones(N)]), Y).shape_functions_
-    assert (learnt[0].trend, learnt[6].trend) == ("mixed", "flat")
+    learned = IntersectionSVC(1e-4).fit(np.column_stack([X, np.ones(N)]), Y).shape_functions_
+    assert (learned[0].trend, learned[6].trend) == ("mixed", "flat")
 
 
 def test_the_same_c_suits_any_scale_and_any_bins():

@@ -71,7 +71,7 @@ class Cache:
         persist.save(model, self._made() / f"hilbin-{name}.model")
 
     def fingerprint_of(self, model: Any) -> str:
-        """Name of what depends on this model, its parameters and what it has learnt."""
+        """Name of what depends on this model, its parameters and what it has learned."""
         scratch = self._made() / f"hilbin-{os.getpid()}.model"
         persist.save(model, scratch)
         found = hashlib.sha256(scratch.read_bytes()).hexdigest()

@@ -74,7 +74,7 @@ class FourierMap(ClassNamePrefixFeaturesOutMixin, KernelMap):
 
     Rows become ``n_components`` dense features of inner products near the kernel's values, whatever
     the data: only the scale ``gamma="median"``, the additive map's parameters and the directions in
-    which frequencies are orthogonal are learnt.
+    which frequencies are orthogonal are learned.
     :class:`~hilbin.maps.NystroemMap` learns from the data, takes any kernel, and needs fewer
     features where the kernel matrix is near a low rank; it costs more per row.
 

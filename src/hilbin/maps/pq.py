@@ -11,7 +11,7 @@ Classification and Detection*).
 k-means is Lloyd's algorithm from random rows; a word that loses all its points goes to a point that
 is far from its word. Parts are trained one after the other on a sample of the rows, so that memory
 is bounded by the columns of a few parts. Codes are kept for 32 parts at a time, and for these row
-by row, so that what is learnt about a few parts stays in the cache while all rows use it.
+by row, so that what is learned about a few parts stays in the cache while all rows use it.
 """
 
 import hashlib

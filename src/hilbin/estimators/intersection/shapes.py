@@ -1,4 +1,4 @@
-"""What a model has learnt of every feature: a function from its value to a score."""
+"""What a model has learned of every feature: a function from its value to a score."""
 
 from dataclasses import dataclass
 from typing import Any

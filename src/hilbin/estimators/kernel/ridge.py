@@ -31,7 +31,7 @@ AUTO = np.logspace(-8, 4, 25)  # times the mean of k(x, x)
 
 
 class Choice(NamedTuple):
-    """The solution for the penalty in use, and what was learnt about others."""
+    """The solution for the penalty in use, and what was learned about others."""
 
     result: Result
     alpha: Any

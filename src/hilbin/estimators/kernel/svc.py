@@ -65,7 +65,7 @@ class KernelSVC(ScoreClassifier, LossMachine):
     classes_ : ndarray of shape (n_classes,)
         Labels.
     code_book_ : ndarray of shape (n_classes, n_machines)
-        What every machine has learnt the classes as; None for Crammer and Singer's.
+        What every machine has learned the classes as; None for Crammer and Singer's.
 
     Notes
     -----

@@ -175,7 +175,7 @@ class SumsModel(MapModel):
     Parameters
     ----------
     keep_sums : bool, default=False
-        Whether the model keeps the sums it was learnt from, whose size is the square of the number
+        Whether the model keeps the sums it was learned from, whose size is the square of the number
         of features, so that ``partial_fit`` can add rows.
     checkpoint : path, optional
         Folder for the running sums, from which a job that was killed resumes. It is removed at the
@@ -213,7 +213,7 @@ class SumsModel(MapModel):
         return counts
 
     def _is_first(self) -> bool:
-        """Tell whether ``partial_fit`` begins: nothing is learnt yet."""
+        """Tell whether ``partial_fit`` begins: nothing is learned yet."""
         first = not hasattr(self, "_sums")
         if not first and self._sums is None:
             raise ValueError(

@@ -1,4 +1,4 @@
-r"""Least squares on kernel features, learnt from sums: data of any size in one or two passes.
+r"""Least squares on kernel features, learned from sums: data of any size in one or two passes.
 
 :math:`f(x) = b + \sum_k w_k z_k(x)` with the features :math:`z` of a map of :mod:`hilbin.maps`.
 All that is asked of the data are the sums of :class:`~hilbin.stats.Moments`, so the model is the
@@ -202,7 +202,7 @@ class LeastSquares(SumsModel):
         self._solve(passes, of, self._with_earlier(passes.fold("sums", of)), None)
 
     def _scaling(self) -> tuple[float, float]:
-        """Return ``scale`` and ``shift``: targets t are learnt as ``scale * t + shift``."""
+        """Return ``scale`` and ``shift``: targets t are learned as ``scale * t + shift``."""
         return 1.0, 0.0
 
     def _solve(

@@ -209,7 +209,7 @@ class MapMachine(CallbackSupportMixin, MapModel):
         return np.concatenate(parts) if parts else np.empty((0, len(coef)))
 
     def _require_own_codes(self, codes: PQCodes) -> None:
-        """Refuse codes whose words are not those the model has learnt."""
+        """Refuse codes whose words are not those the model has learned."""
         last = last_step(self.feature_map_)
         own = last.fingerprint_ if isinstance(last, ProductQuantizer) else self._fingerprint
         if own is not None:
