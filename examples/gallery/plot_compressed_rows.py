@@ -1,9 +1,10 @@
 """
-Rows in a thirtieth of the memory
-=================================
+Train on compressed features
+============================
 
-A product quantizer replaces every few numbers of a row by the number of a word. The codes are
-trained on as they are, and the model is one of the numbers: it scores rows that were never coded.
+A product quantizer replaces every few numbers of a row by the number of a word, which takes a
+thirtieth of the memory. A model is trained on the codes as they are, and its weights are those of
+the original features: it predicts rows that were never coded.
 """
 
 import matplotlib.pyplot as plt
@@ -23,22 +24,22 @@ train, test = slice(0, 1200), slice(1200, None)
 print(f"{Z[train].nbytes / 1e6:.1f} MB of float32")
 
 # %%
-# The codes of parts of 8 numbers, one of 64 words each. Words are learnt from the training rows.
+# Every part of 8 numbers becomes one of 64 words, which are learned from the training rows.
 quantizer = ProductQuantizer(part_size=8, n_words=64, random_state=0).fit(Z[train])
 codes = quantizer.transform(Z[train])
 print(codes)
-print(f"distance from the rows: {quantizer.error_:.2f} of their variance")
+print(f"squared error: {quantizer.error_:.2f} of the variance")
 
 # %%
-# A machine on the codes, beside one on the rows.
+# A model trained on the codes is compared with one trained on the rows.
 plain = MapSVC(C=0.1).fit(Z[train], y[train])
 coded = MapSVC(C=0.1).fit(codes, y[train])
 for name, model in (("rows", plain), ("codes", coded)):
     print(f"trained on {name}: {model.score(Z[test], y[test]):.3f}, {model.n_iter_} passes")
 
 # %%
-# From a byte for 4 numbers to a byte for 64: here hardly anything is lost, since 2048 features say
-# the same thing many times.
+# From a byte for 4 numbers to a byte for 64 the accuracy hardly falls here, since the 2048 features
+# are redundant.
 sizes = (4, 8, 16, 32, 64)
 accuracy, megabytes = [], []
 for size in sizes:
@@ -51,7 +52,7 @@ axes.axhline(plain.score(Z[test], y[test]), color="0.6", label="float32 rows")
 axes.plot(megabytes, accuracy, "o-", label="codes")
 for size, x, height in zip(sizes, megabytes, accuracy, strict=True):
     axes.annotate(f"{4 * size}:1", (x, height), (0, -16), textcoords="offset points", ha="center")
-axes.set(xscale="log", xlabel="MB of training rows", ylabel="accuracy on other digits")
+axes.set(xscale="log", xlabel="MB of training rows", ylabel="test accuracy")
 axes.set(ylim=(0.8, 1))
 axes.set_xticks(megabytes, [f"{x:.2f}" for x in megabytes])
 axes.set_xticks([], minor=True)

@@ -1,10 +1,10 @@
 """
-Kernels as features
-===================
+Feature maps
+============
 
-A map turns rows into features whose inner products are near a kernel's values, so that a linear
-learner becomes a kernel learner. Here: how many features a value needs for the chi-squared kernel,
-and what they are good for.
+A feature map turns rows into features whose inner products are near a kernel's values, so that a
+linear learner becomes a kernel learner. This example shows how many features a value needs for the
+chi-squared kernel, and how accurate classifiers on such features are.
 """
 
 from time import perf_counter
@@ -23,8 +23,8 @@ from hilbin.maps import AdditiveMap, FourierMap, NystroemMap
 
 # %%
 # The handwritten digits of scikit-learn, as histograms that sum to 1. The chi-squared kernel adds
-# up :math:`k(a, b) = 2 a b / (a + b)` over bins, so a map of single values is all it takes. The map
-# is judged by the values that occur: a thousand of them, evenly among those that are not 0.
+# up :math:`k(a, b) = 2 a b / (a + b)` over bins, so a map of single values suffices. Its error is
+# measured on a thousand values, spread evenly among those of the data that are not 0.
 X, y = load_digits(return_X_y=True)
 X = normalize(X, norm="l1")
 values = np.quantile(X[X > 0], (np.arange(1000) + 0.5) / 1000)[:, None]
@@ -38,9 +38,9 @@ def error(feature_map):
 
 
 # %%
-# No :math:`N` features can do better than the eigenvalues of the kernel matrix beyond the first
-# :math:`N`. The fitted series is all but as good. The series with other parameters guarantees
-# something else: "universal" serves any data up to the same largest value, "Zolotarev" has the
+# The error of :math:`N` features is at least that of the eigenvalues of the kernel matrix beyond
+# the first :math:`N`. The fitted series is nearly as good. With other parameters the series has
+# other guarantees: "universal" serves any data up to the same largest value, "Zolotarev" has the
 # least worst relative error. The maps that sample the spectrum, scikit-learn's among them, have
 # pairs of features and a constant, an odd number.
 components = np.arange(1, 10)
@@ -96,8 +96,8 @@ ax.grid(axis="y", alpha=0.3)
 plt.show()
 
 # %%
-# What for? A linear machine on the raw histograms, on the features of the chi-squared kernel, and
-# on features of its exponential; the last line is the exact kernel machine. ``FourierMap`` and
+# A linear SVM is trained on the raw histograms, on the features of the chi-squared kernel, and
+# on features of its exponential; the last line is the SVM with the exact kernel. ``FourierMap`` and
 # ``NystroemMap`` take the length scale from the training rows.
 X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=0.5, random_state=0)
 exponential = Exponential(Chi2(), gamma="median")
@@ -114,15 +114,15 @@ machines = {
     "FourierMap, 1024 features": linear(FourierMap(exponential, 1024, random_state=0)),
     "exact kernel, SVC": SVC(kernel=exponential.resolve(X_train), C=10),
 }
-print(f"{'':28}{'right':>6}{'train':>9}{'predict':>10}")
+print(f"{'':28}{'accuracy':>8}{'train':>9}{'predict':>10}")
 for name, machine in machines.items():
     start = perf_counter()
     machine.fit(X_train, y_train)
     trained = perf_counter()
-    right = machine.score(X_test, y_test)
+    accuracy = machine.score(X_test, y_test)
     times = trained - start, perf_counter() - trained
-    print(f"{name:28}{right:6.1%}{times[0]:7.2f} s{times[1] * 1e3:7.0f} ms")
+    print(f"{name:28}{accuracy:8.1%}{times[0]:7.2f} s{times[1] * 1e3:7.0f} ms")
 
 # %%
-# With a thousand training rows the exact machine is as quick as any. Its time grows with the
+# With a thousand training rows the exact SVM is as fast as the others. Its time grows with the
 # square of the number of rows or faster, that of the others in proportion.

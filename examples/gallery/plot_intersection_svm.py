@@ -1,10 +1,10 @@
 """
-A kernel machine that can be read
-=================================
+Shape functions of an intersection SVM
+======================================
 
 The score of an intersection SVM is a sum of functions of one feature each. So the whole model can
-be drawn, and every score can be taken apart. Here: what such a model has learnt about tumours, why
-it took one digit for another, and whether a linear machine would have done.
+be drawn, and every score is a sum of contributions. This example shows what such a model has
+learned about tumors, why it confuses digits, and whether a linear SVM is as accurate.
 """
 
 import matplotlib.pyplot as plt
@@ -16,7 +16,7 @@ from hilbin.estimators import IntersectionSVC, compare_with_linear
 from hilbin.plot import explanation, shapes
 
 # %%
-# Thirty measurements of cells, and whether the tumour is malignant. Features are used as they are:
+# Thirty measurements of cells, and whether the tumor is malignant. Features are used as they are:
 # each is measured in hundredths of its range, so none needs scaling.
 cancer = load_breast_cancer(as_frame=True)
 labels = cancer.target_names[cancer.target]
@@ -24,35 +24,36 @@ X_train, X_test, y_train, y_test = train_test_split(
     cancer.data, labels, test_size=0.5, random_state=0, stratify=labels
 )
 model = IntersectionSVC().fit(X_train, y_train)
-print(f"{model.score(X_test, y_test):.1%} right, after {model.n_iter_} sweeps over the rows")
+print(f"accuracy {model.score(X_test, y_test):.1%} after {model.n_iter_} sweeps over the rows")
 
 # %%
-# The twelve features that can change the score by most. Where a line rises, more speaks for
-# "malignant". Several rise and then stay: beyond a size that is large already more tells nothing
-# more, which a linear model cannot say. Gray bars are the values of the training rows. Where there
-# are few of them a function rests on little.
+# These are the twelve features that can change the score most. The score is that of "malignant",
+# ``classes_[1]``: where a line rises, larger values make it more likely. Several are flat at the
+# end: beyond some size larger values change nothing, which a linear model cannot express. Gray bars
+# are the values of the training rows; where they are few, a function is uncertain.
 shapes(model, X=X_train)
 plt.show()
 
 # %%
-# The test row about which the model is least certain. Bars are read from below: the intercept, the
-# features that matter little, then feature by feature up to the score.
+# This is the test row about which the model is least certain. The bars are read from below: the
+# intercept, the features that matter little, then feature by feature up to the score.
 scores = model.decision_function(X_test)
 doubtful = np.argmin(np.abs(scores))
-print("it is", y_test[doubtful])
+print("label:", y_test[doubtful])
 explanation(model, X_test.iloc[doubtful], top=12)
 plt.show()
 
 # %%
-# With several classes the question is why this one and not another. Of the handwritten digits that
-# the model gets wrong, here are four: what it took them for, over what they are. Green pixels spoke
-# for the wrong digit, brown ones for the right one; the line is the outline of the digit.
+# With several classes, the lead of one class over another is explained. These are four of the
+# handwritten digits that the model gets wrong: the predicted digit against the true one. Green
+# pixels raise the score of the wrong digit, brown ones that of the right one; the line is the
+# outline of the digit.
 digits = load_digits()
 images_train, images_test, y_train, y_test = train_test_split(
     digits.data, digits.target, test_size=0.5, random_state=0, stratify=digits.target
 )
 model = IntersectionSVC().fit(images_train, y_train)
-print(f"{model.score(images_test, y_test):.1%} right")
+print(f"accuracy {model.score(images_test, y_test):.1%}")
 wrong = np.flatnonzero(model.predict(images_test) != y_test)[:4]
 
 fig, axes = plt.subplots(2, 2, figsize=(8, 7), layout="constrained")
@@ -61,15 +62,14 @@ for ax, row in zip(axes.flat, wrong, strict=True):
 plt.show()
 
 # %%
-# The pixels that tell 3 from 8, as functions of their gray value.
+# The pixels that distinguish 3 from 8 contribute as functions of their gray value.
 shapes(model, classes=[3, 8], X=images_train)
 plt.show()
 
 # %%
-# Is all that worth it, or would a linear SVM do? There is no rule, but asking takes seconds: both
-# are cross-validated on the same rows. The difference counts if it is more than twice its standard
-# error.
-for name, load in (("digits", load_digits), ("iris", load_iris), ("tumours", load_breast_cancer)):
+# Whether a linear SVM is as accurate can be measured in seconds: both are cross-validated on the
+# same rows. The difference counts if it is more than twice its standard error.
+for name, load in (("digits", load_digits), ("iris", load_iris), ("tumors", load_breast_cancer)):
     found = compare_with_linear(*load(return_X_y=True))
     print(
         f"{name:8} intersection {found.intersection:.1%}, linear {found.linear:.1%}, "
@@ -77,6 +77,6 @@ for name, load in (("digits", load_digits), ("iris", load_iris), ("tumours", loa
     )
 
 # %%
-# On the pixels of digits a linear machine does as well, and on the tumours too: the functions above
-# bend, but not so that it matters. With irises it does: the petals of one species are neither the
-# largest nor the smallest, and no linear score is highest in the middle.
+# On the pixels of digits and on the tumors a linear SVM is as accurate: the functions above are not
+# straight, but that hardly matters. On the irises it does: the petals of one species are neither
+# the largest nor the smallest, and no linear score is highest in the middle.

@@ -1,6 +1,6 @@
 """
-What a kernel sees
-==================
+Gram matrices and alignment
+===========================
 
 Gram matrices of six kernels on the handwritten digits of scikit-learn, rows sorted by class. A
 kernel that suits the task shows ten bright squares on the diagonal. The alignment in a title says
@@ -33,7 +33,7 @@ chosen = np.concatenate([np.flatnonzero(y == digit)[:40] for digit in range(10)]
 X, y = normalize(X[chosen], norm="l1"), y[chosen]
 
 # %%
-# Length scales come from the data: ``resolve`` replaces a rule by its number.
+# Length scales are computed from the data: ``resolve`` replaces a rule by its number.
 kernels = {
     "Cosine": Normalized(Linear()),
     "Intersection": Intersection(),
@@ -44,9 +44,9 @@ kernels = {
 grams = {name: kernel.gram(X) for name, kernel in kernels.items()}
 
 # %%
-# The GCS kernel measures the volume that two balls share. In 64 dimensions that is next to nothing
-# for any two images, so it gets the 6 directions in which the images differ most. The rule makes
-# the balls so big that three in ten pairs meet.
+# The GCS kernel measures the volume that two balls share. In 64 dimensions that is nearly 0 for any
+# two images, so it is computed on the first 6 principal components. The rule makes the balls so
+# large that three in ten pairs meet.
 reduced = PCA(6, random_state=0).fit_transform(X)
 grams["GCS"] = GCS(Quantile(0.3)).resolve(reduced).gram(reduced)
 
@@ -57,7 +57,7 @@ for ax, (name, K) in zip(axes.flat, grams.items(), strict=True):
 plt.show()
 
 # %%
-# The same numbers, best first.
+# The alignments, best first:
 alignments = {name: kernel_alignment(K, y) for name, K in grams.items()}
 for name in sorted(alignments, key=alignments.get, reverse=True):
     print(f"{alignments[name]:.3f}  {name}")

@@ -1,10 +1,10 @@
 """
-Learning on a cluster
+Fit on a Dask cluster
 =====================
 
-The same fit on one machine and on a Dask cluster: the data lie in files, workers read and sum them
-block by block, and what comes home are sums. Here the cluster is two workers on this machine;
-another one needs its address in place of the cluster, and a folder that all its workers see.
+The same fit runs on one machine and on a Dask cluster: workers read files chunk by chunk and return
+sums. Here the cluster is two workers on this machine; for another one, give its address in place of
+the cluster, and a folder that all its workers see.
 """
 
 import tempfile
@@ -33,24 +33,24 @@ for shard in range(30):
     np.save(Path(home.name) / f"y_{shard:02}.npy", y[train])
 
 # %%
-# ``as_chunks`` looks at the files and reads none of them. Blocks need not end where files do.
+# ``as_chunks`` looks at the files and reads none of them. Chunks need not end where files do.
 chunks = as_chunks(home.name, rows=500)
 print(f"{chunks.n_rows} rows of {chunks.n_features} features in {len(chunks.sources)} files")
 
 # %%
-# What is summed: the moments of chi-squared features, with a target of 1 for the class of a row.
+# The sums are moments of chi-squared features, with a target of 1 for the class of a row.
 feature_map = AdditiveMap(Chi2(), n_components=3).fit(X[train])
 
 
 def moments(chunk):
-    """What one block adds to the sum."""
+    """Return what one chunk adds to the sum."""
     return Moments.of(feature_map.transform(chunk.X), np.eye(10)[chunk.y])
 
 
 # %%
-# A cluster in this process, for an example; ``processes=True`` starts worker processes instead, in
-# a script below ``if __name__ == "__main__":``. The client goes into ``fold``, with a function that
-# is told how far the sum has come.
+# This cluster is in the process itself; ``processes=True`` starts worker processes instead, in
+# a script below ``if __name__ == "__main__":``. ``fold`` takes the client, and a callback that is
+# called with the number of rows summed so far.
 done = []
 
 
@@ -69,20 +69,20 @@ with (
     total = fold(chunks, moments, client=client, callback=callback)
 
 # %%
-# One process gives the same.
+# One process gives the same sums.
 alone = fold(chunks, moments)
 difference = np.abs(total.scatter - alone.scatter).max() / np.abs(alone.scatter).max()
 print(f"largest relative difference: {difference:.1e}")
 
 # %%
-# Sums are all that least squares needs.
+# Least squares needs nothing else.
 ridge = total.scatter + 1.0 * np.eye(len(total.mean))
 coef = np.linalg.solve(ridge, total.cross)
 scores = (feature_map.transform(X[test]) - total.mean) @ coef + total.target_mean
-print(f"accuracy on rows not seen: {np.mean(scores.argmax(axis=1) == y[test]):.3f}")
+print(f"test accuracy: {np.mean(scores.argmax(axis=1) == y[test]):.3f}")
 
 # %%
-# Waves of blocks come home as one sum each, while the next is under way.
+# Every wave of chunks returns as one sum, while the next wave is computed.
 figure, axes = plt.subplots(figsize=(6, 3), layout="constrained")
 axes.step(*np.transpose([(0, 0), *done]), where="post")
 axes.set(xlabel="seconds", ylabel="rows summed", ylim=0)

@@ -1,9 +1,10 @@
 """
-Digits that are not what they should be
-=======================================
+Outlier detection
+=================
 
-A ball around the training rows, in the feature space of a kernel, knows no classes: what is outside
-of it is unlike the rest. Here some handwritten digits were put among the fives by mistake.
+Support vector data description is the smallest ball around the training rows in the feature space
+of a kernel; rows outside of it are outliers. Here some other handwritten digits are among the
+fives.
 """
 
 import matplotlib.pyplot as plt
@@ -15,24 +16,24 @@ from hilbin.estimators import SVDD
 from hilbin.kernels import Chi2, Exponential, Gaussian
 
 # %%
-# All fives, and 18 digits that are none. Nothing says which.
+# All fives and 18 other digits, without labels.
 X, y = load_digits(return_X_y=True)
 rng = np.random.default_rng(0)
 wrong = rng.choice(np.flatnonzero(y != 5), 18, replace=False)
 rows = np.concatenate([np.flatnonzero(y == 5), wrong])
 X, y = X[rows], y[rows]
-print(f"{len(X)} rows, {np.mean(y != 5):.0%} of them wrong")
+print(f"{len(X)} rows, {np.mean(y != 5):.0%} of them outliers")
 
 # %%
-# The ball may leave out a tenth of the rows. How well do the distances from its surface tell the
-# wrong rows from the right ones?
+# The ball may leave out a tenth of the rows. The area under the ROC curve says how well the scores,
+# distances from its surface, separate outliers from fives.
 for kernel in (Gaussian("median"), Exponential(Chi2(), "median")):
     ball = SVDD(kernel, nu=0.1).fit(X)
     area = roc_auc_score(y == 5, ball.decision_function(X))
     print(f"{type(kernel).__name__}: area under the curve {area:.3f}, radius {ball.radius_:.2f}")
 
 # %%
-# The twenty rows farthest outside, the farthest first. Red is a row that does not belong here.
+# These are the twenty rows farthest outside, the farthest first. The outliers have red frames.
 scores = ball.decision_function(X)
 figure, axes = plt.subplots(2, 10, figsize=(8, 2.2), layout="constrained")
 for axis, i in zip(axes.flat, np.argsort(scores)[:20], strict=True):

@@ -1,6 +1,6 @@
 """
-A kernel of your own
-====================
+Your own kernel
+===============
 
 A homogeneous additive kernel is one even function, its profile. This one is
 
@@ -32,7 +32,7 @@ from hilbin.kernels import (
 
 
 # %%
-# The kernel: its profile, written so that nothing overflows and 0/0 does not occur.
+# The profile is written so that nothing overflows and 0/0 does not occur.
 @dataclass(frozen=True, repr=False)
 class Logarithmic(HomogeneousKernel):
     """x y / (logarithmic mean of x and y), summed over bins."""
@@ -43,8 +43,7 @@ class Logarithmic(HomogeneousKernel):
 
 
 # %%
-# Does it keep the laws of kernels? ``check_kernel`` raises an error that names the first broken
-# one. Silence is a pass.
+# ``check_kernel`` tests the laws of kernels, and raises an error that names the first broken one.
 check_kernel(Logarithmic())
 
 # %%
@@ -73,4 +72,4 @@ X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=0.5, random_
 
 for kernel in (Logarithmic(), Exponential(Logarithmic(), gamma="median").resolve(X_train)):
     score = SVC(kernel=kernel, C=10).fit(X_train, y_train).score(X_test, y_test)
-    print(f"{kernel!r}: {score:.1%} of the digits right")
+    print(f"{kernel!r}: accuracy {score:.1%}")

@@ -1,10 +1,10 @@
 """
-A Gram matrix that is mostly zero
-=================================
+Sparse Gram matrices
+====================
 
 The GCS kernel is the volume that two balls have in common, so it is exactly 0 for rows that are far
 from each other. Its Gram matrix is sparse, is trained on as it is, and can be reordered to a band.
-Whether it still knows anything about the rows depends on the number of columns.
+Whether one can learn from it depends on the number of columns.
 """
 
 import matplotlib.pyplot as plt
@@ -17,7 +17,8 @@ from hilbin.kernels import GCS, Quantile, reorder
 from hilbin.plot import reordering
 
 # %%
-# Six hundred points in the plane. The rule makes the balls so small that one pair in fifty meets.
+# Six hundred points are in the plane. The rule makes the balls so small that one pair in fifty
+# meets.
 plane = np.random.default_rng(0).uniform(size=(600, 2))
 K = GCS(Quantile(0.02)).resolve(plane).gram(plane)
 print(f"{K.nnz} of {600 * 600} entries are stored")
@@ -28,9 +29,9 @@ reordering(K)
 plt.show()
 
 # %%
-# Rows of images are not points in a plane. With nine digits in ten apart, the handwritten digits in
-# ten directions have a band that is most of the matrix: a row has neighbors on all sides, and no
-# order of a line can keep them all close.
+# Images are not points in a plane. If nine in ten pairs of digits are apart, in ten principal
+# directions, the band is most of the matrix: a row has neighbors in all directions, and no order of
+# the rows keeps all of them close.
 X, y = load_digits(return_X_y=True)
 few = PCA(10, random_state=0).fit_transform(X)
 K = GCS(Quantile(0.1)).resolve(few).gram(few)
@@ -39,17 +40,17 @@ plt.show()
 
 # %%
 # The sparse matrix itself takes a seventh of the memory of the dense one, and the band five times
-# that. A machine is trained on it as it is, and prediction computes sparse rows.
+# that. An SVM is trained on it as it is, and prediction computes sparse rows.
 found = reorder(K)
 stored = K.data.nbytes + K.indices.nbytes + K.indptr.nbytes
 print(f"dense {8 * len(X) ** 2 / 1e6:.1f} MB, CSR {stored / 1e6:.1f} MB, "
       f"band {8 * len(X) * (found.bandwidth + 1) / 1e6:.1f} MB")  # fmt: skip
 
 # %%
-# In many dimensions a ball is nearly all surface, so balls that just meet have next to nothing in
-# common. Nine entries in ten are 0 below, whatever the number of directions; what changes are the
-# others. A row's own entry is 1; where all others of the row together are much less, the matrix is
-# the identity, and a machine learns its rows by heart and nothing about new ones.
+# In many dimensions nearly all of a ball is close to its surface, so balls that just meet share
+# hardly any volume. Below, nine entries in ten are 0 whatever the number of directions; the others
+# change. The diagonal is 1; if the other entries of a row sum to much less, the matrix is close to
+# the identity, and the model overfits.
 train, test = slice(0, 1000), slice(1000, None)
 counts = (2, 3, 5, 8, 12, 20, 40)
 others, accuracy = [], []
@@ -67,5 +68,5 @@ axes[0].axhline(1, color="0.7")
 axes[0].semilogy(counts, others, "o-")
 axes[0].set(xlabel="directions", title="sum of a row's other entries, median")
 axes[1].plot(counts, accuracy, "o-")
-axes[1].set(xlabel="directions", title="accuracy on other digits", ylim=(0, 1))
+axes[1].set(xlabel="directions", title="test accuracy", ylim=(0, 1))
 plt.show()

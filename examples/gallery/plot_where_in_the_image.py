@@ -1,9 +1,9 @@
 """
-Where in the image
-==================
+Heat maps of an image classifier
+================================
 
-Patches of two photographs are told apart by the census transform and the intersection kernel. The
-score of a patch is shared out over its pixels, exactly: the pixels and the intercept sum to it.
+The census transform and the intersection kernel distinguish patches of two photographs. The score
+of a patch is distributed over its pixels: the pixels and the intercept sum to it exactly.
 """
 
 import matplotlib.pyplot as plt
@@ -17,8 +17,8 @@ from hilbin.images import Centrist, SpatialPyramid
 from hilbin.report import overlay
 
 # %%
-# Two photographs come with scikit-learn. Squares of their left halves are to train on, squares of
-# their right halves to test on.
+# Two photographs come with scikit-learn. Squares of their left halves are for training, squares of
+# their right halves for testing.
 temple, flower = load_sample_images().images
 SIDE = 64
 
@@ -39,11 +39,11 @@ y_train, y_test = (np.repeat(names, [len(p) for p in parts]) for parts in (train
 model = make_pipeline(SpatialPyramid(Centrist(), levels=2), IntersectionSVC())
 model.fit(train[0] + train[1], y_train)
 images = test[0] + test[1]
-print(f"{model.score(images, y_test):.1%} of {len(images)} squares are told apart")
+print(f"accuracy {model.score(images, y_test):.1%} on {len(images)} squares")
 
 # %%
-# Red pixels speak for the temple, blue ones for the flower. Single codes are specks; a little blur,
-# which leaves the sum as it is, makes the map readable.
+# Red pixels raise the score of the temple, blue ones that of the flower. A little blur, which
+# leaves the sum as it is, makes the heat maps of single pixel words readable.
 features, svm = model[0], model[-1]
 scores = model.decision_function(images)
 order = np.argsort(scores)
