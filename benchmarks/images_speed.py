@@ -115,7 +115,7 @@ def measure_hog(vl: vlfeat.VLFeat | None, images: Array, cell: int, rounds: int)
 
 
 def measure_codes(images: Array, rounds: int) -> Times:
-    """Codes of pixels and their histograms."""
+    """Pixel words and their histograms."""
     side = images.shape[1] - 2
     codes = np.empty((side, side), np.uint8)
     zeros = np.zeros(side, np.int32)
