@@ -1,6 +1,8 @@
 """Every public name is documented, with an example that the doctests run."""
 
 import inspect
+import re
+from pathlib import Path
 
 import pytest
 
@@ -47,3 +49,12 @@ def test_documented(thing):
     assert "Examples\n--------\n>>> " in text
     for name in inspect.signature(thing).parameters:
         assert name in text, f"{thing.__name__} does not say what {name} is"
+
+
+def test_the_reference_lists_every_public_name_once():
+    text = (Path(__file__).parents[1] / "docs" / "api.rst").read_text()
+    listed = re.findall(r"^   (\w+)$", text, re.M)
+    packages = (hilbin.kernels, hilbin.maps, hilbin.solvers, hilbin.estimators, hilbin.images)
+    packages += (hilbin.persist, hilbin.report, hilbin.stats, hilbin.stream, hilbin.plot)
+    public = [name for package in packages for name in package.__all__]
+    assert sorted(n for n in public if listed.count(n) != 1) == []

@@ -37,7 +37,7 @@ class Interrupt:
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
-def test_an_interrupt_between_sweeps_keeps_what_was_learnt(n_jobs):
+def test_an_interrupt_between_sweeps_keeps_what_was_learned(n_jobs):
     pytest.importorskip("sklearn.callback")
     model = IntersectionSVC(n_jobs=n_jobs, warm_start=True).set_callbacks(Interrupt())
     with pytest.raises(KeyboardInterrupt):

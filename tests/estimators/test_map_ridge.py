@@ -379,7 +379,7 @@ def test_bad_parameters(diabetes, parameters, message):
         MapRidge(**parameters).fit(*diabetes)
 
 
-def test_what_cannot_be_learnt(diabetes, digits):
+def test_what_cannot_be_learned(diabetes, digits):
     X, y = digits
     model = MapRidgeClassifier(keep_sums=True)
     with pytest.raises(ValueError, match="unlabeled rows count for the components alone"):

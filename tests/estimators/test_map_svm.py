@@ -289,7 +289,7 @@ def test_saved_models_say_the_same(digits, model, tmp_path):
 
 
 @pytest.mark.parametrize("model", [MapSVC(C=0.1), MapSVR()])
-def test_an_interrupt_keeps_what_was_learnt(digits, model, monkeypatch):
+def test_an_interrupt_keeps_what_was_learned(digits, model, monkeypatch):
     X, y = digits
     passes = []
 

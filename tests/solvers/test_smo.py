@@ -225,7 +225,7 @@ def test_stops_when_told(gram, y):
     assert result.gap > 0
 
 
-def test_interrupt_keeps_what_was_learnt(gram, y):
+def test_interrupt_keeps_what_was_learned(gram, y):
     problem = classifier(y, C)
     told = []
 

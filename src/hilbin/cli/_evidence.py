@@ -48,7 +48,7 @@ def evidence(
     """
     model = explainer.model
     with console.stage("looking for useful features"):
-        words, features = _learnt(explainer, found)
+        words, features = _learned(explainer, found)
     with console.stage("looking for duplicates"):
         pairs = duplicates(model, found) if model.of_images else None
         odd = suspicions(model)
@@ -88,7 +88,7 @@ def _heat(explainer: Explainer, found: Answers) -> Callable[[int, int], Array]:
     return lambda i, k: explained(i).heat(directions[k])
 
 
-def _learnt(explainer: Explainer, found: Answers) -> tuple[list[VisualWord], list[Shape]]:
+def _learned(explainer: Explainer, found: Answers) -> tuple[list[VisualWord], list[Shape]]:
     """Useful words of images, or useful features of a table; neither if nothing is additive."""
     if explainer.parts is None:
         return [], []

@@ -20,7 +20,7 @@ from hilbin.cli.train import train
 from hilbin.files import write_whole
 from hilbin.images import find_images
 
-OutFolder = Annotated[Path, typer.Option("--out", help="Folder for all that is made.")]
+OutFolder = Annotated[Path, typer.Option("--out", help="Output folder.")]
 
 
 @dataclass(frozen=True)
@@ -132,7 +132,7 @@ def demo_command(
     as_json: arguments.AsJson = False,
     quiet: arguments.Quiet = False,
 ) -> int:
-    """Show it on photographs that are here already: train, evaluate, explain, write the page."""
+    """Train, evaluate and explain a model of photographs that come with the package."""
     shown = demo(out, seed=seed, jobs=jobs, console=Console(quiet))
     print(json.dumps(asdict(shown)) if as_json else summary(shown))
     return DONE

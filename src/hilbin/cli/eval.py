@@ -26,9 +26,9 @@ from hilbin.files import write_whole
 from hilbin.report import write_report
 from hilbin.report.measures import wilson
 
-ReportFile = Annotated[Path | None, typer.Option("--report", help="Write a page (HTML) too.")]
+ReportFile = Annotated[Path | None, typer.Option("--report", help="HTML report to write.")]
 MistakesFile = Annotated[
-    Path | None, typer.Option("--csv", help="List the mistakes in a CSV file.")
+    Path | None, typer.Option("--csv", help="CSV file of the misclassified samples to write.")
 ]
 
 
@@ -253,7 +253,7 @@ def eval_command(
     as_json: arguments.AsJson = False,
     quiet: arguments.Quiet = False,
 ) -> int:
-    """Say how good a model is on labeled images, or a table, that it has not seen."""
+    """Evaluate a model on labeled images or a table that it has not seen."""
     outcome = evaluate(model, source, report=report, jobs=jobs, console=Console(quiet))
     for line in complaints(outcome):
         complain(line)

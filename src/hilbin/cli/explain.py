@@ -30,15 +30,16 @@ GRID = 8  # cells along a side among which the strongest are named
 
 Array = NDArray[Any]
 
-Example = Annotated[Path, typer.Argument(help="An image, or a table if the model is of tables.")]
-PictureFile = Annotated[
-    Path | None, typer.Option("--output", "-o", help="Where the picture (PNG) goes.")
-]
+Example = Annotated[Path, typer.Argument(help="Image, or table for a model of tables.")]
+PictureFile = Annotated[Path | None, typer.Option("--output", "-o", help="Picture (PNG) to write.")]
 ClassName = Annotated[
-    str | None, typer.Option("--class", help="Whose score; by default the predicted class.")
+    str | None,
+    typer.Option("--class", help="Class whose score is explained; the predicted one by default."),
 ]
 Versus = Annotated[str | None, typer.Option(help="Explain the lead over this class.")]
-RowNumber = Annotated[int | None, typer.Option("--row", min=1, help="Row of a table, from 1.")]
+RowNumber = Annotated[
+    int | None, typer.Option("--row", min=1, help="Number of the table row, from 1.")
+]
 
 
 def explain(
@@ -225,7 +226,7 @@ def explain_command(
     jobs: arguments.Jobs = -1,
     as_json: arguments.AsJson = False,
 ) -> int:
-    """Say why an image, or a row of a table, gets its label."""
+    """Explain the predicted label of an image or a table row."""
     try:
         why = explain(model, example, label=label, versus=versus, row=row, output=output, jobs=jobs)
     except ImageError as error:

@@ -74,7 +74,7 @@ def info_command(
     model: arguments.ModelFile,
     as_json: arguments.AsJson = False,
 ) -> int:
-    """Say what a model file is and how it was made."""
+    """Show what a model file holds and how it was made."""
     found = info(model)
     if as_json:
         print(json.dumps({"model": str(model), **vars(found)}))

@@ -228,7 +228,7 @@ def predict_command(
     as_json: arguments.AsJson = False,
     quiet: arguments.Quiet = False,
 ) -> int:
-    """Say what images, or the rows of tables, are."""
+    """Predict the labels of images or table rows."""
     console = Console(quiet)
     found = predict(
         model, paths, top=top, reject=reject, sort_into=sort_into, jobs=jobs, console=console

@@ -178,7 +178,7 @@ def train_command(
     as_json: arguments.AsJson = False,
     quiet: arguments.Quiet = False,
 ) -> int:
-    """Train a classifier of images, or of the rows of a table."""
+    """Train a classifier on images or a table."""
     settings = (target, features, kernel, budget, virtual, seed, jobs, max_side)
     options = TrainOptions(source, output, *settings, cache, keep_cache)
     trained = train(options, Console(quiet))

@@ -8,7 +8,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from hilbin._arrays import Array, to_dense
 from hilbin.plot.matrix import pyplot_or_error
-from hilbin.plot.shapes import DOWN, GREY, UP, short
+from hilbin.plot.shapes import DOWN, GRAY, UP, short
 
 PAD = 0.17  # share of the axis on both sides, for the numbers
 
@@ -169,7 +169,7 @@ def _draw_bars(ax: Any, names: list[str], widths: Array) -> None:
     ends = np.cumsum(widths)
     begins = ends - widths
     places = np.arange(widths.size)
-    colors = [GREY, *(UP if w > 0 else DOWN for w in widths[1:])]
+    colors = [GRAY, *(UP if w > 0 else DOWN for w in widths[1:])]
     decimals = max(0, 2 - int(np.floor(np.log10(np.abs(widths[1:]).max(initial=0) or 1.0))))
     ax.barh(places, widths, left=begins, color=colors, height=0.7)
     for k, (begin, end, width) in enumerate(zip(begins, ends, widths, strict=True)):

@@ -20,14 +20,14 @@ MOST_FEATURES, MOST_CLASSES, MOST_COLUMNS = 12, 4, 4
 MARGIN = 0.05  # of the axis, around what is drawn
 HISTOGRAM_HEIGHT, HISTOGRAM_BINS = 0.15, 40
 LONGEST_NAME = 26
-UP, DOWN, GREY = "#009e73", "#d55e00", "#a0a0a0"
+UP, DOWN, GRAY = "#009e73", "#d55e00", "#a0a0a0"
 KINDS = {
     "rising": UP,
     "mostly rising": "#7fd4b8",
     "mixed": "#4d4d4d",
     "mostly falling": "#f2b07c",
     "falling": DOWN,
-    "no effect": GREY,
+    "no effect": GRAY,
 }
 MONOTONE = {"rising", "falling"}
 MOSTLY = 0.9  # share of all ups and downs that go one way
@@ -213,9 +213,9 @@ def _draw(ax: Any, lines: list[Any], colors: list[str]) -> None:
             linewidth=NORMAL if not colors else THICK if kind in MONOTONE else THIN,
         )
     none = {*kinds} == {"no effect"}
-    ax.set_title(short(lines[0].name), fontsize=9, color=GREY if none else "black")
+    ax.set_title(short(lines[0].name), fontsize=9, color=GRAY if none else "black")
     if none:
-        ax.text(0.5, 0.6, "no effect", ha="center", color=GREY, fontsize=8, transform=ax.transAxes)
+        ax.text(0.5, 0.6, "no effect", ha="center", color=GRAY, fontsize=8, transform=ax.transAxes)
     if points.size == 1:
         ax.set_xticks(points)
     ax.set_xlim(x[0], x[-1])

@@ -328,18 +328,18 @@ def lay_out(levels: Levels, *, kind: int | None = None, dense: bool | None = Non
     n_cells = n_places = n_levels = 0
     for g, one in enumerate(used):
         features = order[first[g] : first[g + 1]]
-        room = _room(int(one), sizes[features])
+        space = _space(int(one), sizes[features])
         groups[g] = one, n_cells, 0, 0, n_places
         begin = np.zeros(features.size, np.int64)
         if levels.step is None:
-            padded.append(_padded_levels(levels, features, room.levels))
-            begin = np.cumsum(room.levels) - room.levels
-            groups[g, 2], groups[g, 3] = n_levels, room.levels[0]
+            padded.append(_padded_levels(levels, features, space.levels))
+            begin = np.cumsum(space.levels) - space.levels
+            groups[g, 2], groups[g, 3] = n_levels, space.levels[0]
             n_levels += padded[-1].size
         if one >= DEEP2:
-            places.append(np.column_stack([*room.places, begin]).astype(np.int64).ravel())
+            places.append(np.column_stack([*space.places, begin]).astype(np.int64).ravel())
             n_places += places[-1].size
-        n_cells += -(-room.cells // ALIGN) * ALIGN
+        n_cells += -(-space.cells // ALIGN) * ALIGN
     dense = dense or not used.size
     rows = _dense_rows(levels, order, first) if dense else _entries(levels, order, first)
     all_levels = np.concatenate([*padded, np.zeros(0)])
@@ -347,22 +347,22 @@ def lay_out(levels: Levels, *, kind: int | None = None, dense: bool | None = Non
 
 
 @dataclass(frozen=True)
-class _Room:
+class _Space:
     cells: int
     levels: Array  # padded number of levels of every slot
     places: list[Array]
 
 
-def _room(kind: int, sizes: Array) -> _Room:
+def _space(kind: int, sizes: Array) -> _Space:
     """Return the cells of a group whose features have ``sizes`` levels."""
     if kind < DEEP2:
-        return _Room(int(STRIDE[kind]) * sizes.size, np.full(sizes.size, CAPACITY[kind]), [])
+        return _Space(int(STRIDE[kind]) * sizes.size, np.full(sizes.size, CAPACITY[kind]), [])
     depth = kind - DEEP2 + 2 if kind <= DEEP4 else 0
     nodes = [_up(-(-sizes // BLOCK ** (depth - d)), BLOCK) * 2 for d in range(depth)]
     leaves = _up(sizes, BLOCK)
     parts = np.column_stack([*nodes, leaves])
     starts = np.cumsum(parts.ravel()) - parts.ravel()
-    return _Room(int(parts.sum()), leaves, list(starts.reshape(parts.shape).T))
+    return _Space(int(parts.sum()), leaves, list(starts.reshape(parts.shape).T))
 
 
 def _up(n: Array, multiple: int) -> Array:
