@@ -1,0 +1,392 @@
+r"""The choice of a model by cross-validation on the training rows.
+
+Every candidate scores rows that it has not seen. All candidates do so on a small stratified sample
+of the rows first; where there are more rows, the best few do so again on more of them. The highest
+accuracy wins, except that an explainable (additive) candidate is preferred unless the winner is
+better by more than one standard error of the paired difference,
+
+.. math:: s = \sqrt{\frac{1}{n - 1} \Big(\frac{1}{n} \sum_i d_i^2 - \bar d^2\Big)}, \qquad
+    d_i = [\text{the winner is right on row } i] - [\text{the other is right}].
+
+Plain candidates, such as a linear machine on standardized columns, take part like all others, so
+that on the rows of the choice the result is never worse than they are. The held-out scores of the
+chosen candidate are kept: probabilities are calibrated on them, and doubtful labels found by them,
+without another fit.
+"""
+
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from hilbin._arrays import Array
+from hilbin._parameters import require_choice, require_whole
+
+PREFER = ("explainable", "accurate")
+FINALISTS = 3
+MORE_ROWS = 3  # times the rows of the first round, for the finalists
+
+Callback = Callable[[str, int, int], None]
+
+
+class Candidate(Protocol):
+    """A model that may be chosen.
+
+    A candidate with a true attribute ``baseline`` is reported in ``Choice.baselines``.
+
+    Parameters
+    ----------
+    name : str
+        Its name, different from those of other candidates.
+    explainable : bool
+        Whether its scores are sums of contributions of single features.
+    """
+
+    name: str
+    explainable: bool
+
+    def held_out(self, rows: Any, y: Array, folds: Array, seed: int) -> Array:
+        """Score every row by a model that has not seen it.
+
+        Parameters that a candidate settles here, such as ``C``, are those of :meth:`make`.
+
+        Parameters
+        ----------
+        rows : array, CSR or other object that is indexed by arrays of row numbers
+            Rows.
+        y : int array of shape (n_samples,)
+            Numbers of classes, from 0 on; all occur.
+        folds : int array of shape (n_samples,)
+            Which fold leaves the row out; -1 for none.
+        seed : int
+            Random seed.
+
+        Returns
+        -------
+        scores : ndarray of shape (n_samples, n_classes)
+            NaN in rows that no fold leaves out.
+        """
+
+    def make(self) -> Any:
+        """Return the classifier to train on all rows."""
+
+
+@dataclass
+class Choice:
+    """The outcome of :func:`choose`.
+
+    Parameters
+    ----------
+    best : Candidate
+        The chosen candidate.
+    table : list of dict
+        Every candidate, best first: ``name``, ``explainable``, ``mean`` (accuracy),
+        ``standard_error``, ``n_rows`` that were left out, and ``seconds``.
+    scores : ndarray of shape (n_samples, n_classes)
+        Held-out scores of the best; NaN in rows that were not left out.
+    baselines : dict
+        Accuracy of the plain candidates, and of the largest class as ``"majority"``.
+    cost_of_preference : float
+        By how much the most accurate candidate was better than the chosen one.
+    """
+
+    best: Any
+    table: list[dict[str, Any]]
+    scores: Array
+    baselines: dict[str, float] = field(default_factory=dict)
+    cost_of_preference: float = 0.0
+
+    @property
+    def tested(self) -> Array:
+        """Numbers of the rows that have held-out scores."""
+        return np.flatnonzero(~np.isnan(self.scores).any(axis=1))
+
+
+@dataclass
+class Trial:
+    """A candidate, and whether it was right about the rows that were left out."""
+
+    candidate: Any
+    scores: Array
+    correct: Array  # NaN in rows that were not left out
+    weights: Array
+    seconds: float
+
+    @property
+    def tested(self) -> Array:
+        """Which rows were left out."""
+        return ~np.isnan(self.correct)
+
+    @property
+    def mean(self) -> float:
+        """Accuracy, 0 if no row was left out."""
+        known = self.tested
+        return (
+            float(np.average(self.correct[known], weights=self.weights[known]))
+            if any(known)
+            else 0.0
+        )
+
+    def entry(self) -> dict[str, Any]:
+        """What the table of a choice says."""
+        return {
+            "name": self.candidate.name,
+            "explainable": bool(self.candidate.explainable),
+            "mean": self.mean,
+            "standard_error": _standard_error(self.correct, self.weights),
+            "n_rows": int(self.tested.sum()),
+            "seconds": round(self.seconds, 3),
+        }
+
+
+def choose(
+    candidates: Sequence[Any],
+    rows: Any,
+    y: Array,
+    *,
+    prefer: str = "explainable",
+    seed: int = 0,
+    max_rows: int | None = 2000,
+    n_folds: int = 3,
+    sample_weight: Array | None = None,
+    callback: Callback | None = None,
+) -> Choice:
+    """Choose a candidate by cross-validation.
+
+    Parameters
+    ----------
+    candidates : sequence of Candidate
+        The models to choose from; the first of equally good ones is taken.
+    rows : array, CSR or other object that is indexed by arrays of row numbers
+        Training rows.
+    y : array of shape (n_samples,)
+        Labels.
+    prefer : {"explainable", "accurate"}, default="explainable"
+        Whether an explainable candidate is taken unless another is better by more than one
+        standard error of the difference.
+    seed : int, default=0
+        Random seed of the folds and the samples.
+    max_rows : int or None, default=2000
+        Rows of the first round. If there are more, the best three are compared again, on three
+        times as many. None compares all candidates on all rows.
+    n_folds : int, default=3
+        Number of folds.
+    sample_weight : array of shape (n_samples,), optional
+        How much a row counts in the accuracy.
+    callback : callable, optional
+        Called before every candidate with its name, how many are done, and how many there are.
+
+    Returns
+    -------
+    choice : Choice
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_wine
+    >>> from hilbin.auto.candidates import row_candidates
+    >>> from hilbin.auto.choice import choose
+    >>> X, y = load_wine(return_X_y=True)
+    >>> choice = choose(row_candidates(X, y), X, y)
+    >>> choice.table[0]["mean"] > choice.baselines["majority"]
+    True
+    """
+    require_choice("prefer", prefer, PREFER)
+    require_whole("n_folds", n_folds, 2)
+    codes = np.unique(y, return_inverse=True)[1]
+    weights = np.ones(codes.size) if sample_weight is None else np.asarray(sample_weight, float)
+    contest = Contest(rows, codes, weights, n_folds, seed, callback)
+    sample = stratified_sample(codes, max_rows, seed)
+    trials = contest.run(candidates, sample)
+    first = {t.candidate.name: t for t in trials}
+    if sample.size < codes.size:
+        more = stratified_sample(codes, MORE_ROWS * sample.size, seed)
+        trials = contest.run([t.candidate for t in _finalists(trials)], more)
+    best, cost = preferred(trials, prefer)
+    known = {**first, **{t.candidate.name: t for t in trials}}
+    final = {t.candidate.name for t in trials}
+    order = sorted(known.values(), key=lambda t: (t.candidate.name not in final, -t.mean))
+    baselines = {
+        t.candidate.name: t.mean for t in first.values() if getattr(t.candidate, "baseline", False)
+    }
+    baselines["majority"] = float(np.bincount(codes, weights).max() / weights.sum())
+    return Choice(best.candidate, [t.entry() for t in order], best.scores, baselines, cost)
+
+
+@dataclass
+class Contest:
+    """Cross-validation of candidates on samples of the same rows."""
+
+    rows: Any
+    codes: Array
+    weights: Array
+    n_folds: int
+    seed: int
+    callback: Callback | None
+
+    def run(self, candidates: Sequence[Any], sample: Array) -> list[Trial]:
+        """Score the rows of ``sample`` by every candidate."""
+        whole = sample.size == self.codes.size
+        rows = self.rows if whole else self.rows[sample]
+        y = self.codes[sample]
+        folds = folds_of(y, self.seed, self.n_folds)
+        trials = []
+        for i, candidate in enumerate(candidates):
+            if self.callback is not None:
+                self.callback(candidate.name, i, len(candidates))
+            begin = time.monotonic()
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", ConvergenceWarning)
+                found = candidate.held_out(rows, y, folds, self.seed)
+            scores = np.full((self.codes.size, found.shape[1]), np.nan)
+            scores[sample] = found
+            correct = np.full(self.codes.size, np.nan)
+            correct[sample] = correct_rows(found, y)
+            seconds = time.monotonic() - begin
+            trials.append(Trial(candidate, scores, correct, self.weights, seconds))
+        return trials
+
+
+def preferred(trials: Sequence[Trial], prefer: str) -> tuple[Trial, float]:
+    """Return the trial to take and by how much the most accurate one is better.
+
+    Parameters
+    ----------
+    trials : sequence of Trial
+        Trials on the same rows.
+    prefer : {"explainable", "accurate"}
+        As in :func:`choose`.
+    """
+    best = max(trials, key=lambda t: t.mean)
+    plain = [t for t in trials if t.candidate.explainable]
+    if prefer == "accurate" or best.candidate.explainable or not plain:
+        return best, 0.0
+    other = max(plain, key=lambda t: t.mean)
+    cost = best.mean - other.mean
+    if cost > _standard_error(best.correct - other.correct, best.weights):
+        return best, 0.0
+    return other, cost
+
+
+def _finalists(trials: Sequence[Trial]) -> list[Trial]:
+    """Return the best trials, the best explainable one among them, in their order."""
+    order = sorted(trials, key=lambda t: -t.mean)
+    found = order[:FINALISTS]
+    plain = [t for t in order if t.candidate.explainable]
+    if plain and plain[0] not in found:
+        found = [*found[:-1], plain[0]]
+    return [t for t in trials if t in found]
+
+
+def _standard_error(values: Array, weights: Array) -> float:
+    """Return the standard error of the weighted mean of the values that are not NaN."""
+    known = ~np.isnan(values)
+    values, weights = values[known], weights[known]
+    if values.size < 2:
+        return 0.0
+    shares = weights / weights.sum()
+    deviations = values - shares @ values
+    return float(np.sqrt((shares**2 @ deviations**2) * values.size / (values.size - 1)))
+
+
+def folds_of(labels: Array, seed: int, n_folds: int = 5) -> Array:
+    """Say which fold leaves each row out.
+
+    A class of ``m`` rows is spread over ``min(m, n_folds)`` folds, so that no fold lacks a class
+    for training; the only row of a class is always trained on.
+
+    Parameters
+    ----------
+    labels : array of shape (n_samples,)
+        Labels.
+    seed : int
+        Random seed.
+    n_folds : int, default=5
+        Number of folds at most.
+
+    Returns
+    -------
+    folds : int array of shape (n_samples,)
+        -1 for the only row of a class.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hilbin.auto.choice import folds_of
+    >>> folds_of(np.array(["a", "a", "a", "b", "b", "c"]), seed=0)
+    array([ 1,  2,  0,  1,  0, -1])
+    """
+    rng = np.random.default_rng(seed)
+    _, members = np.unique(labels, return_inverse=True)
+    counts = np.bincount(members)
+    k = min(n_folds, int(counts.max()))
+    folds = np.full(len(labels), -1)
+    begin = 0
+    for label in np.flatnonzero(counts > 1):
+        shuffled = rng.permutation(np.flatnonzero(members == label))
+        folds[shuffled] = (begin + np.arange(shuffled.size)) % k
+        begin += shuffled.size  # go on where the last class ended: folds of equal size
+    return folds
+
+
+def stratified_sample(codes: Array, max_rows: int | None, seed: int) -> Array:
+    """Return sorted numbers of about ``max_rows`` rows, two at least of every class that has two.
+
+    Parameters
+    ----------
+    codes : int array of shape (n_samples,)
+        Numbers of classes, from 0 on.
+    max_rows : int or None
+        Number of rows; None for all.
+    seed : int
+        Random seed.
+    """
+    n = codes.size
+    if max_rows is None or n <= max_rows:
+        return np.arange(n)
+    rng = np.random.default_rng(seed)
+    order = rng.permutation(n)
+    order = order[np.argsort(codes[order], kind="stable")]
+    counts = np.bincount(codes)
+    place = np.arange(n) - np.repeat(np.cumsum(counts) - counts, counts)
+    share = (place + 0.5) / np.repeat(counts, counts)  # in every class evenly from 0 to 1
+    return np.sort(order[(share < max_rows / n) | (place < 2)])
+
+
+def held_out_scores(make: Callable[[], Any], rows: Any, y: Array, folds: Array) -> Array:
+    """Score every row by a model that was trained on the other folds.
+
+    Parameters
+    ----------
+    make : callable
+        Returns a classifier that is not fitted.
+    rows, y, folds
+        As in :meth:`Candidate.held_out`.
+
+    Returns
+    -------
+    scores : ndarray of shape (n_samples, n_classes)
+        NaN in rows that no fold leaves out.
+    """
+    scores = np.full((y.size, int(y.max()) + 1), np.nan)
+    for fold in range(folds.max() + 1):
+        train, test = np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)
+        scores[test] = class_scores(make().fit(rows[train], y[train]), rows[test])
+    return scores
+
+
+def class_scores(model: Any, rows: Any) -> Array:
+    """Return the scores of all classes, also where a model of two classes has a single score."""
+    scores = np.asarray(model.decision_function(rows), np.float64)
+    return np.column_stack([-scores, scores]) if scores.ndim == 1 else scores
+
+
+def correct_rows(scores: Array, y: Array) -> Array:
+    """Return 1 where the highest score is that of class ``y``, else 0; NaN where there is none."""
+    known = ~np.isnan(scores).any(axis=1)
+    right = np.full(y.size, np.nan)
+    right[known] = scores[known].argmax(axis=1) == y[known]
+    return right
