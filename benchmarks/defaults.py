@@ -44,15 +44,16 @@ ACCURACY, AGAINST, SECONDS, CHOSEN, PHOTOS, COST, PROBABILITIES = TITLES = (
     "Photographs: cost of the choice",
     "Probabilities of IntersectionSVC",
 )
+FEW = 5  # images per class
+DRAWS = 3  # of so few: the first files of a folder, the next, the ones after
 IMAGES: dict[str, tuple[str, int | None, float | None, float | None]] = {
     # set, images of a class to train on, per cent required without and with the network
     "scene15": ("scene15", None, 83.5, 93.3),
     "caltech101, 30 per class": ("caltech101", None, 72.5, 93.5),
     "caltech101, 15 per class": ("caltech101", 15, 64.0, 91.8),
-    "scene15, 5 per class": ("scene15", 5, None, None),
-    "caltech101, 5 per class": ("caltech101", 5, None, None),
+    "scene15, 5 per class": ("scene15", FEW, None, None),
+    "caltech101, 5 per class": ("caltech101", FEW, None, None),
 }
-DRAWS = 3  # of 5 images per class: the first files of a folder, the next, the ones after
 TOLERATED = 0.5  # points below the best peer, and a standard error
 GAINED = 1.5  # points above logistic regression on the network
 COST_RATIO = 3
@@ -94,6 +95,7 @@ class Cache:
 
     def __init__(self, folder: Path | None):
         self.folder = folder
+        self.kept: dict[str, Any] = {}
         if folder:
             folder.mkdir(parents=True, exist_ok=True)
 
@@ -110,15 +112,16 @@ class Cache:
         return made
 
     def rows(self, key: Iterable[object], make: Callable[[], Any]) -> Any:
-        """The same for features."""
-        path = self._path(key)
-        if path and path.exists():
+        """The same for features, which are also kept in memory."""
+        name, path = repr(key), self._path(key)
+        if name not in self.kept and path and path.exists():
             with np.load(path) as z:
-                return z["rows"]
-        made = make()
-        if path:
-            _save(path, rows=made)
-        return made
+                self.kept[name] = z["rows"]
+        if name not in self.kept:
+            self.kept[name] = make()
+            if path:
+                _save(path, rows=self.kept[name])
+        return self.kept[name]
 
     def _path(self, key: Iterable[object]) -> Path | None:
         name = hashlib.sha1(repr(list(key)).encode()).hexdigest()
@@ -211,8 +214,10 @@ def note(figures: Figures, title: str, task: Task, row: dict[str, Any]) -> None:
 def image_task(name: str, data: Pictures) -> Task:
     """Splits of one set, with image files as rows."""
     per_class = IMAGES[name][1]
+    fewest = np.unique(data.y, return_counts=True)[1].min()
+    draws = min(DRAWS, fewest // FEW) if per_class == FEW else 1
     trials = []
-    for draw in range(DRAWS if per_class == 5 else 1):
+    for draw in range(draws):
         kept = np.sort(np.concatenate([
             np.flatnonzero(data.y == c)[slice(draw * (per_class or 0), None)][:per_class]
             for c in np.unique(data.y)
