@@ -34,7 +34,7 @@ NAMES = [
 
 def made(name):
     if name == "OnnxFeatures":
-        return hi.OnnxFeatures("network.onnx", mean=(0.5, 0.4, 0.3))
+        return hi.OnnxFeatures("network.onnx", normalization=((0.5, 0.4, 0.3), 1.0))
     return SPECIAL.get(name, getattr(hi, name))()
 
 
@@ -97,7 +97,7 @@ def test_a_network_is_in_the_file(tmp_path):
     onnx.save(
         helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8), network
     )
-    model = hi.OnnxFeatures(network, size=(16, 16)).fit(PICTURES)
+    model = hi.OnnxFeatures(network, normalization="0..1").fit(PICTURES)
     expected = model.transform(PICTURES)
     save(model, tmp_path / "model.hilbin")
     network.unlink()

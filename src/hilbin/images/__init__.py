@@ -96,8 +96,8 @@ DESCRIPTORS: dict[str, NamedFeatures] = {
         lambda sample, seed: SpatialPyramid(LBP(), 3),
     ),
     "onnx": NamedFeatures(
-        "output of your own network",
-        lambda sample, seed, file: OnnxFeatures(file),
+        "maps or other outputs of your own network, averaged over the image and its quarters",
+        lambda sample, seed, argument: OnnxFeatures.from_text(argument),
         argument="FILE",
     ),
 }

@@ -27,6 +27,31 @@ IMAGES_PER_TASK = 8
 NAMES_SHOWN = 5
 
 
+class FeatureError(ValueError):
+    """Features that come out wrong for one image, such as NaN.
+
+    Parameters
+    ----------
+    place : int
+        Which of the images it is.
+    reason : str
+        What is wrong.
+    name : str, optional
+        Name of the image.
+    """
+
+    def __init__(self, place: int, reason: str, name: str | None = None):
+        super().__init__(place, reason, name)
+        self.place, self.reason, self.name = place, reason, name
+
+    def __str__(self) -> str:
+        return f"{self.name or f'image {self.place}'}: {self.reason}"
+
+    def named(self, name: str) -> "FeatureError":
+        """Return the error with the name of the image."""
+        return FeatureError(self.place, self.reason, name)
+
+
 @estimator
 class ImageTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Base of the transformers from images to rows.
@@ -66,6 +91,20 @@ class ImageTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         """
         raise NotImplementedError
 
+    def transform_images(self, images: Sequence[Pixels]) -> Array:
+        """Return the rows of several images.
+
+        Parameters
+        ----------
+        images : sequence of uint8 arrays
+            Images as :meth:`read` returns them.
+
+        Returns
+        -------
+        rows : float32 array of shape (n_images, n_features)
+        """
+        return np.stack([self.transform_image(image) for image in images])
+
     def to_pixels(self, image: Pixels, contributions: Array) -> Array:
         """Distribute the contributions of the features over the pixels they come from.
 
@@ -95,6 +134,11 @@ class ImageTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     def _uses_color(self) -> bool:
         """Whether images are read in color."""
         return False
+
+    @property
+    def _images_per_batch(self) -> int:
+        """Number of images that :meth:`transform_images` takes best."""
+        return 1
 
     @property
     def _n_features_out(self) -> int:
@@ -174,22 +218,44 @@ class ImageTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
 
         def task(begin: int, end: int) -> None:
             rows = np.zeros((end - begin, width), np.float32) if dense is None else dense[begin:end]
-            for i in range(begin, end):
-                try:
-                    rows[i - begin] = self.transform_image(self.read(sources[i]))
-                except ImageError as error:
-                    unreadable[i] = ImageError(source_name(sources[i], i), error.reason)
+            for first, last in parallel.ranges(end - begin, batch):
+                chunk = range(begin + first, begin + last)
+                images = self._read_chunk(sources, chunk, unreadable)
+                for i, row in zip(images, self._rows_of(sources, images), strict=True):
+                    rows[i - begin] = row
             if dense is None:
                 sparse[begin] = sp.csr_array(rows)
             if callback is not None:
                 callback(end - begin)
 
-        parallel.run(task, parallel.ranges(len(sources), IMAGES_PER_TASK), self.n_jobs)
+        batch = self._images_per_batch
+        size = batch * -(-IMAGES_PER_TASK // batch)  # whole batches
+        parallel.run(task, parallel.ranges(len(sources), size), self.n_jobs)
         found = dict(sorted(unreadable.items()))
         if dense is not None:
             return dense, found
         parts = [sparse[begin] for begin in sorted(sparse)]
         return (sp.vstack(parts, "csr") if parts else sp.csr_array((0, width))), found
+
+    def _read_chunk(
+        self, sources: Sequence[Any], chunk: range, unreadable: dict[int, ImageError]
+    ) -> dict[int, Pixels]:
+        """Read some of the images; errors go into ``unreadable``."""
+        images = {}
+        for i in chunk:
+            try:
+                images[i] = self.read(sources[i])
+            except ImageError as error:
+                unreadable[i] = ImageError(source_name(sources[i], i), error.reason)
+        return images
+
+    def _rows_of(self, sources: Sequence[Any], images: dict[int, Pixels]) -> Any:
+        """Return the rows of some of the images; an error names the image."""
+        try:
+            return self.transform_images([*images.values()]) if images else []
+        except FeatureError as error:
+            i = [*images][error.place]
+            raise error.named(source_name(sources[i], i)) from None
 
     def __sklearn_is_fitted__(self) -> bool:
         learns = type(self)._learn is not ImageTransformer._learn

@@ -90,7 +90,8 @@ class NamedFeatures:
         ``suits(sample)`` says whether ``auto`` takes these features for such images. Features
         without it are tried when there is time to compare.
     argument : str, optional
-        What follows the name and a colon, such as ``FILE`` in ``onnx:FILE``.
+        What follows the name and a colon, such as ``FILE`` in ``onnx:FILE``. Options may follow
+        the file, as in ``onnx:FILE,levels=1``.
 
     Examples
     --------
@@ -103,3 +104,24 @@ class NamedFeatures:
     make: Callable[..., ImageTransformer]
     suits: Callable[[ImageSample], bool] | None = None
     argument: str | None = None
+
+    def file(self, argument: str) -> str:
+        """Return the file that the argument names."""
+        return file_and_options(argument)[0]
+
+
+def file_and_options(argument: str) -> tuple[str, list[tuple[str, str]]]:
+    """Split ``FILE,option=value,...`` into the file and the options; a file may have commas.
+
+    Examples
+    --------
+    >>> from hilbin.images.descriptors import file_and_options
+    >>> file_and_options("net.onnx,levels=1")
+    ('net.onnx', [('levels', '1')])
+    """
+    words = argument.split(",")
+    end = len(words)
+    while end > 1 and "=" in words[end - 1]:
+        end -= 1
+    options = [word.partition("=")[::2] for word in words[end:]]
+    return ",".join(words[:end]), options

@@ -1,6 +1,6 @@
 """Rows of several image transformers side by side; every image is read once."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import KW_ONLY
 from typing import Any
 
@@ -35,6 +35,9 @@ class ImageFeatures(ImageTransformer):
         Names and fitted transformers.
     weights_ : list of float
         Factors of the parts.
+    column_groups_ : dict from str to slice
+        Columns of every part. A part that has several groups itself, such as the outputs of
+        :class:`OnnxFeatures`, has one entry for each: ``"part__output"``.
 
     Examples
     --------
@@ -74,22 +77,51 @@ class ImageFeatures(ImageTransformer):
     def _uses_color(self) -> bool:
         return any(part._uses_color for _, part in getattr(self, "parts_", self.parts))
 
-    def transform_image(self, image: Pixels) -> Array:
+    def transform_images(self, images: Sequence[Pixels]) -> Array:
         """Return the weighted rows of all parts."""
         rows = [
-            np.float32(weight) * part.transform_image(image)
+            np.float32(weight) * part.transform_images(images)
             for weight, (_, part) in zip(self.weights_, self.parts_, strict=True)
         ]
-        return np.concatenate(rows)
+        return np.concatenate(rows, axis=1)
+
+    def transform_image(self, image: Pixels) -> Array:
+        """Return the weighted rows of all parts for one image."""
+        row: Array = self.transform_images([image])[0]
+        return row
 
     def to_pixels(self, image: Pixels, contributions: Array) -> Array:
         """Distribute the contributions of all parts over the pixels."""
-        ends = np.cumsum([part._n_features_out for _, part in self.parts_])
-        shares = np.split(np.asarray(contributions), ends[:-1])
+        amounts = np.asarray(contributions)
         heat = np.zeros(image.shape[:2])
-        for (_, part), share in zip(self.parts_, shares, strict=True):
-            heat += part.to_pixels(image, share)
+        for part, columns in self._columns():
+            heat += part.to_pixels(image, amounts[columns])
         return heat
+
+    def _columns(self) -> Iterator[tuple[ImageTransformer, slice]]:
+        """Yield every part and its columns."""
+        start = 0
+        for _, part in self.parts_:
+            yield part, slice(start, start + part._n_features_out)
+            start += part._n_features_out
+
+    @property
+    def column_groups_(self) -> dict[str, slice]:
+        """Columns of every part."""
+        groups = {}
+        for (name, _), (part, columns) in zip(self.parts_, self._columns(), strict=True):
+            inner = getattr(part, "column_groups_", {})
+            if len(inner) <= 1:
+                groups[name] = columns
+            else:
+                for key, inside in inner.items():
+                    start, stop = columns.start + inside.start, columns.start + inside.stop
+                    groups[f"{name}__{key}"] = slice(start, stop)
+        return groups
+
+    @property
+    def _images_per_batch(self) -> int:
+        return max(part._images_per_batch for _, part in self.parts_)
 
     @property
     def _n_features_out(self) -> int:

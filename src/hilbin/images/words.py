@@ -149,20 +149,11 @@ class SpatialPyramid(ImageTransformer):
             raise TypeError(
                 f"words must be a source of words such as Centrist(), got {self.words!r}"
             )
-        cuts = self._cuts()
+        cuts = pyramid_cuts(self.levels)
         weights = self._weights(len(cuts))
         words = clone(self.words).set_params(max_side=self.max_side, n_jobs=self.n_jobs)
         self.words_: WordSource = words.fit(sources)
         self.cuts_, self.weights_ = cuts, weights
-
-    def _cuts(self) -> list[Cut]:
-        if isinstance(self.levels, int):
-            if not 1 <= self.levels <= 8:
-                raise ValueError(f"levels must be from 1 to 8, got {self.levels!r}")
-            return [(2**level, 2**level) for level in range(self.levels)]
-        if len(self.levels) == 0 or any(len(c) != 2 or min(c) < 1 for c in self.levels):
-            raise ValueError(f"levels must be a number or pairs of numbers, got {self.levels!r}")
-        return [(int(rows), int(columns)) for rows, columns in self.levels]
 
     def _weights(self, levels: int) -> Array:
         if self.weights is None:
@@ -189,6 +180,24 @@ class SpatialPyramid(ImageTransformer):
     @property
     def _n_features_out(self) -> int:
         return sum(rows * columns for rows, columns in self.cuts_) * self.words_.n_words
+
+
+def pyramid_cuts(levels: Any) -> list[Cut]:
+    """Return the rows and columns of cells of every level, of a number or a list of levels.
+
+    Examples
+    --------
+    >>> from hilbin.images.words import pyramid_cuts
+    >>> pyramid_cuts(3), pyramid_cuts([(1, 1), (3, 1)])
+    ([(1, 1), (2, 2), (4, 4)], [(1, 1), (3, 1)])
+    """
+    if isinstance(levels, int):
+        if not 1 <= levels <= 8:
+            raise ValueError(f"levels must be from 1 to 8, got {levels!r}")
+        return [(2**level, 2**level) for level in range(levels)]
+    if len(levels) == 0 or any(len(c) != 2 or min(c) < 1 for c in levels):
+        raise ValueError(f"levels must be a number or pairs of numbers, got {levels!r}")
+    return [(int(rows), int(columns)) for rows, columns in levels]
 
 
 def lazebnik_weights(levels: int) -> Array:
