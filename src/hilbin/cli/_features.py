@@ -39,8 +39,8 @@ def check_features(features: str) -> None:
         if known is None or bool(colon) != bool(known.argument):
             listed = ", ".join((*NAMES, AUTO))
             raise InputError(f"--features: {name!r} is not known; known are {listed}")
-        if known.argument and not Path(argument).is_file():
-            raise InputError(f"--features: there is no file {argument!r}")
+        if known.argument and not Path(known.file(argument)).is_file():
+            raise InputError(f"--features: there is no file {known.file(argument)!r}")
     if len(set(names)) < len(names):
         raise InputError(f"--features: {features!r} names the same features twice")
 
@@ -82,4 +82,5 @@ def _weight(part: Any, sample: ImageSample) -> float:
 
 def files(features: str) -> list[str]:
     """Return the files that features are read from, such as networks."""
-    return [argument for name in features.split("+") if (argument := name.partition(":")[2])]
+    named = (name.partition(":") for name in features.split("+"))
+    return [DESCRIPTORS[kind].file(argument) for kind, _, argument in named if argument]

@@ -20,6 +20,7 @@ from hilbin.cli._cache import Arrays, Cache, fingerprint
 from hilbin.cli._console import Console
 from hilbin.cli._hashes import difference_hash
 from hilbin.images import ImageError
+from hilbin.images._base import FeatureError
 from hilbin.images.augment import distort
 
 BLOCK = 64
@@ -164,11 +165,11 @@ def _block(
                 block.unreadable[i] = error.reason
                 continue
             block.hashes[i] = difference_hash(image)
-            block.rows[i].append(transformer.transform_image(image))
+            block.rows[i].append(_row(transformer, image, paths[i]))
             for copy in range(copies):
                 rng = np.random.RandomState([seeds[0], seeds[1] + i, copy])
                 distorted = distort(image, **how, random_state=rng)
-                block.rows[i].append(transformer.transform_image(distorted))
+                block.rows[i].append(_row(transformer, distorted, paths[i]))
 
     parallel.run(task, parallel.ranges(len(paths), 4), None)
     counts = [len(rows) for rows in block.rows]
@@ -179,6 +180,14 @@ def _block(
         "counts": np.array(counts, np.int64),
         "notes": np.frombuffer(json.dumps(notes).encode(), np.uint8),
     }
+
+
+def _row(transformer: Any, image: Any, path: Path) -> Any:
+    """Return the row of an image; an error names the file."""
+    try:
+        return transformer.transform_image(image)
+    except FeatureError as error:
+        raise error.named(str(path)) from None
 
 
 class _Collected:

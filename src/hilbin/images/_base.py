@@ -45,7 +45,7 @@ class FeatureError(ValueError):
         self.place, self.reason, self.name = place, reason, name
 
     def __str__(self) -> str:
-        return f"{self.name or f'image {self.place}'}: {self.reason}"
+        return self.reason if self.name is None else f"{self.name}: {self.reason}"
 
     def named(self, name: str) -> "FeatureError":
         """Return the error with the name of the image."""
