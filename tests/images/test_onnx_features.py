@@ -326,6 +326,18 @@ def test_a_state_that_does_not_fit_is_refused(tmp_path, picture, name, value):
 
 
 @pytest.mark.parametrize(
+    ("name", "value"),
+    [("name", 3), ("n_channels", 0), ("cuts", [(1, 1)]), ("cuts", ((0, 1),)), ("weights", ())],
+)
+def test_an_output_that_does_not_fit_is_refused(tmp_path, picture, name, value):
+    model = features(network(tmp_path / "n.onnx"), levels=1).fit([picture])
+    vars(model.outputs_[0])[name] = value
+    save(model, tmp_path / "m.hilbin")
+    with pytest.raises(ValueError, match="output"):
+        load(tmp_path / "m.hilbin")
+
+
+@pytest.mark.parametrize(
     ("wrong", "message"),
     [
         ({"pool": "sum"}, "pool"),

@@ -39,7 +39,7 @@ class Network:
     """
 
     def __init__(self, content: bytes, name: str) -> None:
-        self._content, self._name = content, name
+        self._name = name
         self._session = _session(content, name)
         inputs = self._session.get_inputs()
         if len(inputs) != 1:
@@ -76,12 +76,12 @@ class Network:
         """Return the names of the outputs that have rows and columns of places."""
         return [node.name for node in self._session.get_outputs() if len(node.shape) == 4]
 
-    def input_range(self) -> str | None:
-        """Return the normalization that the file tells of, or None."""
+    def input_range(self, content: bytes) -> str | None:
+        """Return the normalization that the file, of this content, tells of, or None."""
         told = PIXEL_RANGES.get(self._about.get("image.nominalpixelrange", ""))
         if told is None and self._input.type == "tensor(uint8)":
             return "0..255"
-        return told or _range_of_first_steps(self._content, self._input.name)
+        return told or _range_of_first_steps(content, self._input.name)
 
     def run(self, values: Array, names: list[str], batch_size: int) -> list[Array]:
         """Return the named outputs: channels, or maps of shape (channels, rows, columns).

@@ -279,15 +279,17 @@ class OnnxFeatures(ImageTransformer):
         self.outputs_ = [self._output(name, found[name]) for name in names]
 
     def _normalization(self, network: Network) -> Any:
-        told = network.input_range()
-        if self.normalization is None and told is None:
+        if self.normalization is not None:
+            return self.normalization
+        told = network.input_range(self.network_.tobytes())
+        if told is None:
             warnings.warn(
                 f"{os.fspath(self.path)} does not say what values its input takes; it gets values "
                 "within [0, 1]. If that is right say normalization='0..1', else one of "
                 f"{', '.join(map(repr, NORMALIZATIONS))}, or (mean, std)",
                 stacklevel=4,
             )
-        return told or "0..1" if self.normalization is None else self.normalization
+        return told or "0..1"
 
     def _wanted(self, network: Network) -> list[str]:
         """Return the names of the outputs that may be taken."""
