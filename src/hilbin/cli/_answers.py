@@ -16,15 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hilbin import parallel
-from hilbin.cli._classifiers import class_scores
 from hilbin.cli._console import Console
-from hilbin.cli._contributions import Additive
-from hilbin.cli._hashes import difference_hash
 from hilbin.cli._models import Model
 from hilbin.cli._outcome import InputError
 from hilbin.cli._sources import Images
 from hilbin.cli._tables import SUFFIXES, read_table
 from hilbin.images import ImageError, labeled_images
+from hilbin.inspection import AdditiveModel, class_scores, difference_hash
 
 BLOCK = 64
 Array = NDArray[Any]
@@ -67,14 +65,14 @@ class Answers:
 
 
 def answers(
-    model: Model, parts: Additive | None, source: str | os.PathLike[str], console: Console
+    model: Model, parts: AdditiveModel | None, source: str | os.PathLike[str], console: Console
 ) -> Answers:
     """Scores of all examples of a source.
 
     Parameters
     ----------
     model : Model
-    parts : Additive or None
+    parts : AdditiveModel or None
         Its classifier, if that is additive: scores in double precision, for sums that are checked.
     source : path
         As in training.
@@ -88,7 +86,7 @@ def answers(
     return _of_table(model, parts, path)
 
 
-def _of_images(model: Model, parts: Additive | None, path: Path, console: Console) -> Answers:
+def _of_images(model: Model, parts: AdditiveModel | None, path: Path, console: Console) -> Answers:
     images, unknown = _known(model, path)
     numbers = {label: k for k, label in enumerate(model.classes)}
     blocks: list[Array] = []
@@ -184,7 +182,7 @@ def _described(features: Any, paths: list[Path]) -> list[Described]:
     return found
 
 
-def _of_table(model: Model, parts: Additive | None, path: Path) -> Answers:
+def _of_table(model: Model, parts: AdditiveModel | None, path: Path) -> Answers:
     about = model.metadata["table"]
     if path.suffix.lower() not in SUFFIXES:
         raise InputError(f"{path}: not a table ({', '.join(SUFFIXES)}); this model is of tables")
@@ -208,5 +206,5 @@ def _of_table(model: Model, parts: Additive | None, path: Path) -> Answers:
     )
 
 
-def _scores(model: Model, parts: Additive | None, rows: Any) -> Array:
+def _scores(model: Model, parts: AdditiveModel | None, rows: Any) -> Array:
     return class_scores(model.classifier, rows) if parts is None else parts.scores(rows)

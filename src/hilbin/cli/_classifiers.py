@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 from sklearn.linear_model import RidgeClassifier
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, StandardScaler
@@ -106,9 +105,3 @@ def _scaler(kernel: str, rows: Any) -> Any:
             f"--kernel {kernel} takes no negative values in a sparse table; try intersection"
         )
     return MinMaxScaler(clip=True)
-
-
-def class_scores(model: Any, rows: Any) -> NDArray[np.float64]:
-    """Scores of all classes, also if there are two and the model has one score."""
-    scores = np.asarray(model.decision_function(rows), np.float64)
-    return np.column_stack([-scores, scores]) if scores.ndim == 1 else scores

@@ -12,12 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hilbin.cli._classifiers import class_scores
 from hilbin.cli._console import Advance
+from hilbin.inspection import class_scores, suspicious_labels
 
 FOLDS = 5
-MOST_SUSPICIONS = 50
-SUSPICIOUS_MARGIN = 1.0  # scores are trained to be +1 and -1
 
 Array = NDArray[Any]
 
@@ -96,16 +94,12 @@ class HeldOut:
 
     def suspicions(self) -> list[tuple[int, int, int, float]]:
         """Rows whose own class scores far below another: row, label, suggestion, margin."""
-        everyone = np.arange(self.truth.size)
-        others = self.scores.copy()
-        others[everyone, self.truth] = -np.inf
-        best = others.argmax(axis=1)
-        margins = others[everyone, best] - self.scores[everyone, self.truth]
-        order = np.argsort(-margins, kind="stable")[:MOST_SUSPICIONS]
+        places = {str(label): k for k, label in enumerate(self.classes)}
+        labels = self.classes[self.truth]
         return [
-            (int(self.tested[i]), int(self.truth[i]), int(best[i]), float(margins[i]))
-            for i in order
-            if margins[i] >= SUSPICIOUS_MARGIN
+            (int(self.tested[one.index]), places[one.given], places[one.suggested], one.margin)
+            for one in suspicious_labels(self.scores, labels, self.classes)
+            if one.index is not None
         ]
 
 

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 
 from hilbin import persist
-from hilbin.cli._classifiers import class_scores
 from hilbin.cli._outcome import InputError
 from hilbin.images import ImageError
+from hilbin.inspection import class_scores
 
 KINDS = ("images", "table")
 

@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 from hilbin import parallel
 from hilbin.cli._cache import Arrays, Cache, fingerprint
 from hilbin.cli._console import Console
-from hilbin.cli._hashes import difference_hash
 from hilbin.images import ImageError
 from hilbin.images._base import FeatureError
 from hilbin.images.augment import distort
+from hilbin.inspection import difference_hash
 
 BLOCK = 64
 VERSION = 1

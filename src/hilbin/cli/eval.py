@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import os
+import shlex
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -18,11 +19,18 @@ from hilbin.cli import _arguments as arguments
 from hilbin.cli._answers import Answers, answers
 from hilbin.cli._classifiers import LINEAR
 from hilbin.cli._console import Console
-from hilbin.cli._evidence import evidence
-from hilbin.cli._explanations import Explainer
 from hilbin.cli._models import Model, load_model
 from hilbin.cli._outcome import DONE, SOME_UNREADABLE, InputError, command, complain
 from hilbin.files import write_whole
+from hilbin.inspection import (
+    Duplicate,
+    Evidence,
+    Suspicion,
+    additive,
+    collect_evidence,
+    find_duplicates,
+)
+from hilbin.inspection.duplicates import MOST_PICTURES, shown_picture
 from hilbin.report import write_report
 from hilbin.report.measures import wilson
 
@@ -140,13 +148,13 @@ def evaluate(
     if report is not None and not Path(report).absolute().parent.is_dir():
         raise InputError(f"{Path(report).parent}: there is no such folder to write the report to")
     loaded = load_model(Path(model))
-    explainer = Explainer(loaded)
+    parts = additive(loaded.classifier)
     with joblib.parallel_config(n_jobs=jobs), parallel.blas_threads(jobs):
-        found = answers(loaded, explainer.parts, source, console)
+        found = answers(loaded, parts, source, console)
         outcome = measured(loaded, found)
         if report is not None:
             shown = _baselines(loaded, outcome, baselines)
-            collected = evidence(explainer, found, str(source), shown, console)
+            collected = evidence(loaded, found, str(source), shown, console)
             with console.stage("writing the report"):
                 write_report(collected, report)
     return outcome
@@ -203,6 +211,110 @@ def _baselines(
         if model.metadata["kernel"] != LINEAR:
             found["linear, cross-validated"] = outcome.cv["linear_accuracy"]
     return found | dict(others or {})
+
+
+def evidence(
+    model: Model, found: Answers, source: str, baselines: Mapping[str, float], console: Console
+) -> Evidence:
+    """Collect all that the report shows.
+
+    Parameters
+    ----------
+    model : Model
+    found : Answers
+        What the model says about the held-out examples.
+    source : str
+        Where they come from.
+    baselines : mapping of str to float
+        Accuracies of simpler models.
+    console : Console
+    """
+    about = model.metadata
+    columns = None
+    if not model.of_images:
+        columns = about["table"]["columns"]
+        columns = columns or [f"column {j + 1}" for j in range(found.rows.shape[1])]
+    with console.stage("looking for duplicates"):
+        pairs = _duplicates(model, found) if model.of_images else None
+        odd = _suspicions(model)
+    with console.stage("looking for important features"):
+        return collect_evidence(
+            model.classifier,
+            found.paths if model.of_images else found.rows,
+            model.classifier.classes_[found.truth],
+            features=model.features if model.of_images else None,
+            title=f"{model.path.stem}: {about['features'] or 'table'}, {about['kernel']} kernel",
+            names=found.names,
+            feature_names=columns,
+            feature_name=about["features"] or "",
+            scores=found.scores,
+            baselines=baselines,
+            suspicious=odd,
+            duplicates=pairs,
+            unreadable=_unreadable(model, found) if model.of_images else None,
+            provenance=_provenance(model, found, source),
+            timings=_timings(model, console),
+        )
+
+
+def _duplicates(model: Model, found: Answers) -> list[Duplicate]:
+    """Held-out images that are nearly training images, the nearest first."""
+    train = model.metadata["train"]
+    return find_duplicates(
+        found.paths,
+        [model.classes[k] for k in found.truth],
+        [_training_path(model, name) for name in train["names"]],
+        train["labels"],
+        test_names=found.names,
+        train_names=train["names"],
+        hashes=(found.hashes, train["hashes"]),
+    )
+
+
+def _training_path(model: Model, name: str) -> Path:
+    source = Path(model.metadata["data"]["source"])
+    return (source if source.is_dir() else source.parent) / name
+
+
+def _suspicions(model: Model) -> list[Suspicion]:
+    """Training examples whose labels looked wrong when the model was made."""
+    return [
+        Suspicion(
+            one["name"],
+            one["label"],
+            one["suggested"],
+            one["margin"],
+            shown_picture(_training_path(model, one["name"]))
+            if model.of_images and at < MOST_PICTURES
+            else None,
+        )
+        for at, one in enumerate(model.metadata["suspicious"])
+    ]
+
+
+def _unreadable(model: Model, found: Answers) -> list[tuple[str, str]]:
+    left_out = [(f["path"], f["reason"]) for f in found.unreadable]
+    return left_out + [(f["name"], f["reason"]) for f in model.metadata["unreadable"]]
+
+
+def _provenance(model: Model, found: Answers, source: str) -> dict[str, str]:
+    about = model.metadata
+    versions = ", ".join(f"{name} {number}" for name, number in about["versions"].items())
+    return {
+        "trained by": about["command"],
+        "evaluated by": shlex.join(["hilbin", "eval", str(model.path), source]),
+        "model": f"{model.path}, made {about['created']}",
+        "seed": str(about["seed"]),
+        "training data": f"{about['data']['n']} of {about['data']['source']}, "
+        f"sha256 {about['data']['sha256']}",
+        "held-out data": f"{found.truth.size} of {source}, sha256 {found.sha256}",
+        "versions": versions,
+    }
+
+
+def _timings(model: Model, console: Console) -> dict[str, float]:
+    trained = {f"train, {stage}": took for stage, took in model.metadata["seconds"].items()}
+    return trained | {f"eval, {stage}": took for stage, took in console.seconds.items()}
 
 
 def as_csv(mistakes: list[Mistake]) -> str:

@@ -4,31 +4,21 @@ import json
 import os
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import joblib
-import numpy as np
 import typer
-from numpy.typing import NDArray
 
 from hilbin import parallel
 from hilbin.cli import _arguments as arguments
-from hilbin.cli._classifiers import class_scores
-from hilbin.cli._explanations import Explainer
-from hilbin.cli._layout import by_word
-from hilbin.cli._leave_out import changes_without
-from hilbin.cli._models import load_model
+from hilbin.cli._models import Model, load_model
 from hilbin.cli._outcome import DONE, FAILED, InputError, command, complain
 from hilbin.cli._tables import SUFFIXES, read_table
-from hilbin.cli._why import Why, caption, summary
 from hilbin.cli._why_picture import why_picture
 from hilbin.files import write_whole
 from hilbin.images import ImageError, read_image
-
-TOP = 8
-GRID = 8  # cells along a side among which the strongest are named
-
-Array = NDArray[Any]
+from hilbin.inspection import Explanation, explain_image, explain_row
+from hilbin.inspection.heat_maps import VersusError
 
 Example = Annotated[Path, typer.Argument(help="Image, or table for a model of tables.")]
 PictureFile = Annotated[Path | None, typer.Option("--output", "-o", help="Picture (PNG) to write.")]
@@ -51,7 +41,7 @@ def explain(
     row: int | None = None,
     output: str | os.PathLike[str] | None = None,
     jobs: int = -1,
-) -> Why:
+) -> Explanation:
     """Explain a score of an image, or of a row of a table.
 
     Parameters
@@ -73,7 +63,7 @@ def explain(
 
     Returns
     -------
-    why : Why
+    why : Explanation
     """
     loaded = load_model(Path(model))
     if loaded.of_images and row is not None:
@@ -86,133 +76,54 @@ def explain(
                 f"{name}: the model does not know {value!r}; it knows {', '.join(loaded.classes)}"
             )
     with joblib.parallel_config(n_jobs=jobs), parallel.blas_threads(jobs):
-        if not loaded.of_images:
-            return _of_row(Explainer(loaded), Path(path), row, label, versus)
-        why = _of_image(Explainer(loaded), Path(path), label, versus)
+        why = _explained(loaded, Path(path), row, label, versus)
         if output is not None and why.heat is not None:
             side = loaded.features.max_side
             shown = read_image(path, max_side=None if side is None else 2 * side, color=True)
             unit = "pixel" if why.exact else "cell"
-            write_whole(output, why_picture(shown, why.heat, *caption(why), unit))
+            write_whole(output, why_picture(shown, why.heat, *why.caption(), unit))
     return why
 
 
-def _of_image(explainer: Explainer, path: Path, label: str | None, versus: str | None) -> Why:
-    model = explainer.model
-    image = model.features.read(path)
-    explained = explainer.of(image)
-    scores = _scores(explainer, explained.row)
-    basic, direction = _asked(explainer, str(path), scores, label, versus)
-    heat = explained.heat(direction)
-    features: list[dict[str, Any]] = []
-    if explainer.exact:
-        name = model.metadata["features"]
-        adds = by_word(model.features, explained.contributions @ direction, name)
-        values = by_word(model.features, explained.row[0], name)
-        features = _largest(list(adds), list(values.values()), np.array(list(adds.values())))
-        basic["shares"] = float(heat.sum())
-    return Why(**basic, features=features, places=_places(heat, image.shape), heat=heat)
+def _explained(
+    model: Model, path: Path, row: int | None, label: str | None, versus: str | None
+) -> Explanation:
+    try:
+        if model.of_images:
+            return explain_image(
+                model.features,
+                model.classifier,
+                path,
+                class_=label,
+                versus=versus,
+                feature_name=model.metadata["features"],
+            )
+        rows, columns = _table(model, path, row)
+        return explain_row(
+            model.classifier,
+            rows,
+            cast(int, row) - 1,
+            class_=label,
+            versus=versus,
+            feature_names=columns,
+            name=f"{path}:{row}",
+        )
+    except VersusError as error:
+        raise InputError(f"--{error}") from None
 
 
-def _of_row(
-    explainer: Explainer, path: Path, number: int | None, label: str | None, versus: str | None
-) -> Why:
-    if number is None:
+def _table(model: Model, path: Path, row: int | None) -> tuple[Any, list[str]]:
+    """The rows of a table that has the one asked for, and the names of its columns."""
+    if row is None:
         raise InputError("say by --row which row of the table, from 1")
     if path.suffix.lower() not in SUFFIXES:
         raise InputError(f"{path}: not a table ({', '.join(SUFFIXES)}); this model is of tables")
-    about = explainer.model.metadata["table"]
+    about = model.metadata["table"]
     columns = about["columns"]
     rows = read_table(path, about["target"], columns=columns, n_features=about["n_features"]).rows
-    if number > rows.shape[0]:
-        raise InputError(f"--row {number}: {path} has {rows.shape[0]} rows")
-    row = rows[number - 1 : number]
-    scores = _scores(explainer, row)
-    basic, direction = _asked(explainer, f"{path}:{number}", scores, label, versus)
-    if explainer.parts is not None:
-        adds = explainer.parts.contributions(row) @ direction
-        basic["shares"] = float(adds.sum())
-    else:
-        adds = changes_without(explainer.model.classifier, rows, number - 1) @ direction
-    values = row.toarray()[0] if hasattr(row, "toarray") else row[0]
-    names = columns or [f"column {j + 1}" for j in range(rows.shape[1])]
-    features = _largest(names, values, adds)
-    return Why(**basic, features=features, places=[])
-
-
-def _scores(explainer: Explainer, row: Any) -> Array:
-    if explainer.parts is None:
-        return class_scores(explainer.model.classifier, row)[0]
-    return explainer.parts.scores(row)[0]
-
-
-def _asked(
-    explainer: Explainer, path: str, scores: Array, label: str | None, versus: str | None
-) -> tuple[dict[str, Any], Array]:
-    """What is known before the parts are, and the weights of the scores that are explained."""
-    classes = explainer.model.classes
-    best = int(scores.argmax())
-    first = best if label is None else classes.index(label)
-    direction = np.zeros(len(classes))
-    direction[first] = 1
-    if versus is not None:
-        if versus == classes[first]:
-            raise InputError(f"--versus: {versus!r} is the class that is explained; name another")
-        direction[classes.index(versus)] = -1
-    basic = {
-        "path": path,
-        "predicted": classes[best],
-        "label": classes[first],
-        "versus": versus,
-        "score": float(scores @ direction),
-        "intercept": None
-        if explainer.intercept is None
-        else float(explainer.intercept @ direction),
-        "shares": None,
-        "exact": explainer.exact,
-        "note": explainer.note if explainer.model.of_images else _table_note(explainer),
-        "scores": {name: float(s) for name, s in zip(classes, scores, strict=True)},
-    }
-    return basic, direction
-
-
-def _table_note(explainer: Explainer) -> str:
-    if explainer.exact:
-        return "Every column adds by itself."
-    return (
-        "The kernel is an exponential, whose scores are no sums over the columns. Shown is what "
-        "the score loses when one column takes its median in this table."
-    )
-
-
-def _largest(names: Any, values: Any, adds: Array) -> list[dict[str, Any]]:
-    order = np.argsort(-np.abs(adds), kind="stable")[:TOP]
-    return [
-        {"feature": names[j], "value": float(values[j]), "adds": float(adds[j])}
-        for j in order
-        if adds[j] != 0
-    ]
-
-
-def _places(heat: Array, shape: tuple[int, ...]) -> list[dict[str, Any]]:
-    """Cells of the image that add or take most."""
-    rows, columns = (min(GRID, side) for side in heat.shape)
-    cells = [
-        (y, x, float(part.sum()))
-        for y, band in enumerate(np.array_split(heat, rows, axis=0))
-        for x, part in enumerate(np.array_split(band, columns, axis=1))
-    ]
-    height, width = shape[0] / rows, shape[1] / columns
-    return [
-        {
-            "x": round(x * width),
-            "y": round(y * height),
-            "width": round(width),
-            "height": round(height),
-            "adds": adds,
-        }
-        for y, x, adds in sorted(cells, key=lambda cell: -abs(cell[2]))[:TOP]
-    ]
+    if row > rows.shape[0]:
+        raise InputError(f"--row {row}: {path} has {rows.shape[0]} rows")
+    return rows, columns or [f"column {j + 1}" for j in range(rows.shape[1])]
 
 
 @command
@@ -233,8 +144,9 @@ def explain_command(
         complain(f"cannot be read: {error}")
         return FAILED
     if as_json:
-        told = {k: v for k, v in asdict(why).items() if k != "heat"}
-        print(json.dumps(told | {"picture": None if output is None else str(output)}))
+        told = {k: v for k, v in asdict(why).items() if k not in ("heat", "name")}
+        shown = {"path": why.name, **told, "picture": None if output is None else str(output)}
+        print(json.dumps(shown))
     else:
-        print("\n".join([summary(why), *([] if output is None else [str(output)])]))
+        print("\n".join([why.summary(), *([] if output is None else [str(output)])]))
     return DONE

@@ -1,45 +1,70 @@
 """Inspection: what a fitted model did, and why, for any classifier.
 
-The public names (the bodies follow)::
+Every function takes a fitted classifier with ``decision_function`` or ``predict_proba``. What can
+be shown depends on the model. If its scores are sums over the features (:func:`additive`), the
+parts of an explanation sum to the score: :func:`contributions`, :func:`explain_row`,
+:func:`explain_image`, :func:`heat_map`, :func:`visual_words`. Otherwise columns are left out, or
+parts of images covered, one at a time: :func:`leave_column_out`, :func:`occlusion`.
 
-    class_scores(model, X) -> (n, n_classes)     decision_function (two columns -f, f for two
-                                                 classes), else predict_proba
-    class_probabilities(model, X) -> (n, n_classes) or None
-    additive(model) -> AdditiveModel or None     .intercept (n_classes,), .contributions(X) ->
-                                                 (n, d, n_classes), .scores(X) -> (n, n_classes)
-    contributions(model, X) -> Contributions     .values (n, d, n_classes), .intercept; TypeError if
-                                                 the model is no sum over the columns
-    leave_column_out(model, X, background=None) -> (n, d, n_classes)   for models that are no sums
-    importances(model, X, *, feature_names=None, max_rows=300) -> Importances
-                                                 .names, .values (d,), .by_class (d, n_classes),
-                                                 .exact; .order
-    shape_functions(model, X, features, names) -> list of ShapeFunction
-    heat_map(features, model, image, *, class_=None, versus=None) -> (h, w)
-    occlusion(features, model, image, *, n_cells=8) -> (rows, columns, n_classes)
-    explain_row(model, X, row, *, class_=None, versus=None, feature_names=None, name=None,
-                calibration=None) -> Explanation
-    explain_image(features, model, image, *, class_=None, versus=None, name=None, prefix="feature",
-                  calibration=None) -> Explanation
-                                                 .predicted, .label, .score, .scores, .probabilities,
-                                                 .intercept, .features, .places, .heat, .exact,
-                                                 .summary(), .caption()
-    suspicious_labels(scores, y, classes=None, *, names=None, threshold=1.0, max_labels=50)
-                                                 -> list of Suspicion; rows of NaN are skipped
-    difference_hash(image) -> str; hash_distances(hashes, others)
-    near_duplicates(test, train) -> list of (test index, train index, bits); images or hashes
-    reliability(probabilities, y, classes=None, *, n_bins=10) -> Reliability
-                                                 .confidence, .accuracy, .count,
-                                                 .expected_calibration_error
-    most_important_words(...), word patches      for image models that count words
-    Evidence, VisualWord, Suspicion, Duplicate, Shape
-    collect_evidence(model, X, y, *, features=None, title=None, names=None, feature_names=None,
-                     rows=None, scores=None, probabilities=None, baselines=None, suspicious=None,
-                     duplicates=None, unreadable=None, provenance=None, timings=None,
-                     callback=None) -> Evidence  with ``features`` (a fitted image transformer), X
-                                                 are image files; a Pipeline that begins with an
-                                                 image transformer is taken apart
-
-A pipeline is additive if its last step is and every other step makes each of its columns from one
-input column: the scalers and encoders of scikit-learn, additive maps, and any transformer with an
-attribute ``input_columns_`` (for each output column the number of its input column).
+:func:`collect_evidence` puts all of it into an :class:`Evidence`, from which
+:func:`hilbin.report.write_report` makes a page.
 """
+
+from hilbin.inspection.additive import (
+    AdditiveModel,
+    Contributions,
+    additive,
+    contributions,
+    shape_functions,
+)
+from hilbin.inspection.collect import collect_evidence
+from hilbin.inspection.duplicates import (
+    difference_hash,
+    find_duplicates,
+    hash_distances,
+    near_duplicates,
+)
+from hilbin.inspection.evidence import Duplicate, Evidence, Shape, Suspicion, VisualWord
+from hilbin.inspection.explanation import Explanation, explain_image, explain_row
+from hilbin.inspection.heat_maps import ImageExplainer, heat_map, occlusion
+from hilbin.inspection.importances import Importances, importances, leave_column_out
+from hilbin.inspection.labels import suspicious_labels
+from hilbin.inspection.reliability import Reliability, reliability
+from hilbin.inspection.scores import class_probabilities, class_scores
+from hilbin.inspection.words import ImageColumn, image_column, sum_by_word, visual_words
+
+__all__ = [
+    "AdditiveModel",
+    "Contributions",
+    "Duplicate",
+    "Evidence",
+    "Explanation",
+    "ImageColumn",
+    "ImageExplainer",
+    "Importances",
+    "Reliability",
+    "Shape",
+    "Suspicion",
+    "VisualWord",
+    "additive",
+    "class_probabilities",
+    "class_scores",
+    "collect_evidence",
+    "contributions",
+    "difference_hash",
+    "explain_image",
+    "explain_row",
+    "find_duplicates",
+    "hash_distances",
+    "heat_map",
+    "image_column",
+    "importances",
+    "leave_column_out",
+    "near_duplicates",
+    "occlusion",
+    "reliability",
+    "shape_functions",
+    "sum_by_word",
+    "suspicious_labels",
+    "visual_words",
+]

@@ -5,7 +5,7 @@ from functools import cached_property
 from typing import Any
 
 from hilbin._arrays import Array
-from hilbin.report.evidence import Evidence
+from hilbin.inspection import Evidence
 from hilbin.report.markup import Html, image, plural, short
 from hilbin.report.measures import Measures
 from hilbin.report.pictures import Pictures, data_uri, shrink

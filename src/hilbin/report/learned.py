@@ -3,9 +3,9 @@
 import numpy as np
 
 from hilbin._arrays import Array
+from hilbin.inspection import Duplicate, Shape, Suspicion, VisualWord
 from hilbin.report.charts import SIZE, SMALL, Line, chart, span
 from hilbin.report.context import Context
-from hilbin.report.evidence import Duplicate, Shape, Suspicion, VisualWord
 from hilbin.report.markup import (
     Html,
     file_name,

@@ -15,7 +15,7 @@ import numpy as np
 from sklearn.metrics import precision_recall_curve
 
 from hilbin._arrays import Array
-from hilbin.report.evidence import Evidence
+from hilbin.inspection import Evidence
 
 Z = 1.959963984540054  # 95 % of a normal distribution lie within so many standard deviations
 

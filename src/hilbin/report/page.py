@@ -12,9 +12,9 @@ from importlib.resources import files
 from pathlib import Path
 
 from hilbin.files import write_whole
+from hilbin.inspection import Evidence
 from hilbin.report.accuracy import classes, headline, reject
 from hilbin.report.context import Caps, Context
-from hilbin.report.evidence import Evidence
 from hilbin.report.learned import duplicates, features, labels, provenance, unreadable, words
 from hilbin.report.markup import Html, fill, join, short
 from hilbin.report.measures import Measures
@@ -61,7 +61,8 @@ def write_report(
     --------
     >>> import tempfile
     >>> from pathlib import Path
-    >>> from hilbin.report import Evidence, write_report
+    >>> from hilbin.inspection import Evidence
+    >>> from hilbin.report import write_report
     >>> evidence = Evidence(
     ...     title="Birds",
     ...     classes=["egret", "heron"],

@@ -1,7 +1,8 @@
-"""What the page is made from: test results, pictures of them, and what the model has learned.
+"""Evidence: test results of a classifier, pictures of them, and what the model has learned.
 
-Nothing here is computed: the caller has the model and the files, the page has neither. Pictures
-are asked for one at a time, and only those that are shown.
+It is what a report is made from. Nothing here is computed: ``collect_evidence`` has the model and
+the files, the report has neither. Pictures are asked for one at a time, and only those that are
+shown.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -11,6 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from hilbin._arrays import Array
+from hilbin.inspection.importances import Importances
 
 
 class Shape(Protocol):
@@ -25,7 +27,7 @@ class Shape(Protocol):
     --------
     >>> import numpy as np
     >>> from hilbin.estimators import ShapeFunction
-    >>> from hilbin.report import Shape
+    >>> from hilbin.inspection import Shape
     >>> width: Shape = ShapeFunction("width", np.array([0.0, 1.0]), np.array([0.0, 2.0]), False)
     >>> width.name
     'width'
@@ -65,7 +67,7 @@ class VisualWord:
     --------
     >>> import numpy as np
     >>> from hilbin.estimators import ShapeFunction
-    >>> from hilbin.report import VisualWord
+    >>> from hilbin.inspection import VisualWord
     >>> shape = ShapeFunction("word 17", np.array([0.0, 1.0]), np.array([0.0, 2.0]), False)
     >>> VisualWord(shape, label=1, patches=[np.zeros((16, 16), np.uint8)]).shape.name
     'word 17'
@@ -92,10 +94,12 @@ class Suspicion:
         Score of the suggested class minus that of the given one.
     picture : uint8 array of shape (h, w) or (h, w, 3), optional
         The image.
+    index : int, optional
+        Place of the example among those that were looked at.
 
     Examples
     --------
-    >>> from hilbin.report import Suspicion
+    >>> from hilbin.inspection import Suspicion
     >>> Suspicion("heron/17.jpg", given="heron", suggested="egret", margin=1.2).suggested
     'egret'
     """
@@ -105,6 +109,7 @@ class Suspicion:
     suggested: str
     margin: float
     picture: Array | None = None
+    index: int | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,7 +129,7 @@ class Duplicate:
 
     Examples
     --------
-    >>> from hilbin.report import Duplicate
+    >>> from hilbin.inspection import Duplicate
     >>> pair = Duplicate("a.jpg", "b.jpg", 0.998, train_label="heron", test_label="egret")
     >>> pair.train_label == pair.test_label
     False
@@ -156,6 +161,9 @@ class Evidence:
         classes gives ``-f`` and ``f``.
     names : sequence of str
         File names of the test examples, or other names.
+    probabilities : array-like of shape (n, n_classes), optional
+        Probabilities of the classes. With them, the report shows per cent instead of scores, and
+        how reliable they are.
     picture : callable, optional
         ``picture(i)`` is test image ``i`` as a uint8 array of shape (h, w) or (h, w, 3). Without
         it, the examples are rows of a table.
@@ -175,6 +183,8 @@ class Evidence:
         Visual words, the most important first.
     features : sequence of Shape, optional
         Shape functions of the columns of a table, the most important first.
+    importances : Importances, optional
+        How much every column of a table matters.
     suspicious : sequence of Suspicion, optional
         Labels that look wrong, the most suspicious first; ``None`` if nobody looked, as for the
         next two.
@@ -189,7 +199,7 @@ class Evidence:
 
     Examples
     --------
-    >>> from hilbin.report import Evidence
+    >>> from hilbin.inspection import Evidence
     >>> evidence = Evidence(
     ...     title="Birds",
     ...     classes=["egret", "heron"],
@@ -206,6 +216,7 @@ class Evidence:
     truth: Any
     scores: Any
     names: Sequence[str]
+    probabilities: Any = None
     picture: Callable[[int], Array] | None = None
     heat: Callable[[int, int], Array] | None = None
     intercept: Any = None
@@ -214,6 +225,7 @@ class Evidence:
     baselines: Mapping[str, float] = field(default_factory=dict)
     words: Sequence[VisualWord] = ()
     features: Sequence[Shape] = ()
+    importances: Importances | None = None
     suspicious: Sequence[Suspicion] | None = None
     duplicates: Sequence[Duplicate] | None = None
     unreadable: Sequence[tuple[str, str]] | None = None
@@ -230,21 +242,26 @@ class Evidence:
         if truth.min() < 0 or truth.max() >= c:
             at = int(np.flatnonzero((truth < 0) | (truth >= c))[0])
             raise ValueError(f"truth[{at}] = {truth[at]} is no index of the {c} classes")
-        scores = np.asarray(self.scores, np.float64)
-        if scores.shape != (truth.size, c):
-            raise ValueError(f"scores must have the shape {(truth.size, c)}, got {scores.shape}")
-        if not np.isfinite(scores).all():
-            at = int(np.flatnonzero(~np.isfinite(scores).all(axis=1))[0])
-            raise ValueError(f"scores[{at}] is not finite")
+        object.__setattr__(self, "truth", truth.astype(np.int64))
+        self._set_checked("scores", (truth.size, c))
         if len(self.names) != truth.size:
             raise ValueError(f"names must be {truth.size}, one per test example")
         for word in self.words:
             if not 0 <= word.label < c:
                 raise ValueError(f"words: label {word.label} of {word.shape.name!r} is no class")
-        object.__setattr__(self, "truth", truth.astype(np.int64))
-        object.__setattr__(self, "scores", scores)
         if self.intercept is not None:
-            intercept = np.asarray(self.intercept, np.float64)
-            if intercept.shape != (c,):
-                raise ValueError(f"intercept must have the shape {(c,)}, got {intercept.shape}")
-            object.__setattr__(self, "intercept", intercept)
+            self._set_checked("intercept", (c,))
+        if self.probabilities is not None:
+            self._set_checked("probabilities", (truth.size, c))
+            if self.probabilities.min() < 0 or self.probabilities.max() > 1 + 1e-9:
+                raise ValueError("probabilities must lie between 0 and 1")
+
+    def _set_checked(self, name: str, shape: tuple[int, ...]) -> None:
+        """Store an array of numbers as float64, after checking its shape and values."""
+        values = np.asarray(getattr(self, name), np.float64)
+        if values.shape != shape:
+            raise ValueError(f"{name} must have the shape {shape}, got {values.shape}")
+        if not np.isfinite(values).all():
+            at = int(np.argwhere(~np.isfinite(values))[0][0])
+            raise ValueError(f"{name}[{at}] is not finite")
+        object.__setattr__(self, name, values)
