@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import hilbin
+import hilbin.auto
 import hilbin.estimators
 import hilbin.kernels
 import hilbin.maps
@@ -14,6 +15,7 @@ import hilbin.plot
 import hilbin.solvers
 
 NO_EXAMPLE = {
+    "Candidate",
     "Kernel",
     "AdditiveKernel",
     "HomogeneousKernel",
@@ -32,6 +34,7 @@ PUBLIC = [getattr(hilbin.kernels, n) for n in hilbin.kernels.__all__]
 PUBLIC += [getattr(hilbin.maps, n) for n in hilbin.maps.__all__]
 PUBLIC += [getattr(hilbin.solvers, n) for n in hilbin.solvers.__all__]
 PUBLIC += [getattr(hilbin.estimators, n) for n in hilbin.estimators.__all__]
+PUBLIC += [getattr(hilbin.auto, n) for n in hilbin.auto.__all__]
 PUBLIC += [getattr(hilbin.images, n) for n in hilbin.images.__all__]
 PUBLIC += [getattr(hilbin.persist, n) for n in hilbin.persist.__all__]
 PUBLIC += [getattr(hilbin.report, n) for n in hilbin.report.__all__]
@@ -55,6 +58,13 @@ def test_the_reference_lists_every_public_name_once():
     text = (Path(__file__).parents[1] / "docs" / "api.rst").read_text()
     listed = re.findall(r"^   (\w+)$", text, re.M)
     packages = (hilbin.kernels, hilbin.maps, hilbin.solvers, hilbin.estimators, hilbin.images)
-    packages += (hilbin.persist, hilbin.report, hilbin.stats, hilbin.stream, hilbin.plot)
+    packages += (
+        hilbin.auto,
+        hilbin.persist,
+        hilbin.report,
+        hilbin.stats,
+        hilbin.stream,
+        hilbin.plot,
+    )
     public = [name for package in packages for name in package.__all__]
     assert sorted(n for n in public if listed.count(n) != 1) == []

@@ -31,6 +31,8 @@ ALLOWED = {
     "plot": BOTTOM | {"kernels"},
     "report": BOTTOM,
     "persist": BOTTOM | {"estimators", "images", "kernels", "maps"},
+    "auto": BOTTOM
+    | {"estimators", "images", "inspection", "kernels", "maps", "persist", "report", "stream"},
     "cli": BOTTOM | {"estimators", "images", "kernels", "maps", "persist", "report"},
 }
 

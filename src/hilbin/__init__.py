@@ -12,9 +12,13 @@ from hilbin._versions import show_versions
 __version__ = version("hilbin")
 
 __all__ = [
+    "ImageClassifier",
+    "TableClassifier",
     "__version__",
+    "auto",
     "estimators",
     "images",
+    "inspection",
     "kernels",
     "load",
     "maps",
@@ -30,9 +34,18 @@ __all__ = [
 ]
 
 
+PACKAGE_OF = {
+    "ImageClassifier": "auto",
+    "TableClassifier": "auto",
+    "load": "persist",
+    "save": "persist",
+    "to_onnx": "persist",
+}
+
+
 def __getattr__(name: str) -> Any:
-    if name in ("load", "save", "to_onnx"):
-        return getattr(importlib.import_module("hilbin.persist"), name)
+    if name in PACKAGE_OF:
+        return getattr(importlib.import_module(f"hilbin.{PACKAGE_OF[name]}"), name)
     if name in __all__:
         return importlib.import_module(f"hilbin.{name}")
     raise AttributeError(f"module 'hilbin' has no attribute {name!r}")

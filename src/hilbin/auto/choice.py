@@ -92,6 +92,15 @@ class Choice:
         Accuracy of the plain candidates, and of the largest class as ``"majority"``.
     cost_of_preference : float
         By how much the most accurate candidate was better than the chosen one.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from hilbin.auto import choose, row_candidates
+    >>> X, y = load_iris(return_X_y=True)
+    >>> choice = choose(row_candidates(X, y), X, y, prefer="accurate")
+    >>> choice.table[0]["name"] == choice.best.name, choice.scores.shape
+    (True, (150, 3))
     """
 
     best: Any
@@ -266,7 +275,8 @@ def preferred(trials: Sequence[Trial], prefer: str) -> tuple[Trial, float]:
         return best, 0.0
     other = max(plain, key=lambda t: t.mean)
     cost = best.mean - other.mean
-    if cost > _standard_error(best.correct - other.correct, best.weights):
+    error = _standard_error(best.correct - other.correct, best.weights)
+    if cost > error + 1e-9:  # they are equal where a single row differs
         return best, 0.0
     return other, cost
 

@@ -36,6 +36,7 @@ MISSING = ("", "na", "n/a", "nan", "null", "none", "?")
 MOST_CATEGORIES = 100  # per column; rarer ones are all zeros
 MANY = 10  # rows from which unique values are a sign of an identifier
 ODD_SHARE = 0.2  # of texts, at most, in a column of numbers, which are mistakes then
+MEDIAN_ROWS = 2000  # whose medians stand for values that are missing in new rows alone
 COMMA = re.compile(r"^[+-]?(\d+|\d{1,3}(\.\d{3})+)?(,\d+)?([eE][+-]?\d+)?$")
 ID_NAME = re.compile(
     r"^(id|index|row|rownum|row[ _]?(id|number|nr)|.*[ _-]id|.*[a-z]I[dD]|uuid|guid)$"
@@ -467,6 +468,7 @@ class Column:
         return np.column_stack([filled, missing] if self.indicates else [filled])
 
 
+@stored
 @estimator
 class TableEncoder(TransformerMixin, BaseEstimator):
     """Rows of numbers from a table of numbers and texts.
@@ -534,7 +536,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             self.input_columns_ = np.array(kept)
             return self
         if table.is_matrix and not np.isnan(table.columns).any():
-            found = [Column(j, self._label(j)) for j in kept]
+            step = max(1, table.n_rows // MEDIAN_ROWS)
+            fills = np.median(table.columns[::step], axis=0)
+            found = [Column(j, self._label(j), fill=float(fills[j])) for j in kept]
             reasons = _matrix_reasons(table, kept)
         else:
             values = [self._values(table, j) for j in kept]

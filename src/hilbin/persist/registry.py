@@ -20,6 +20,7 @@ from sklearn.svm import SVC, SVR, NuSVC, NuSVR
 from hilbin._state import STORED, require, require_vector
 
 PACKAGES = (
+    "hilbin.auto",
     "hilbin.estimators",
     "hilbin.images",
     "hilbin.kernels",
