@@ -165,15 +165,24 @@ def measure(make: Callable[[], Any], task: Task) -> Outcome:
     hits, choices, fit, predict, choosing = [], [], 0.0, 0.0, 0.0
     for trial in task.trials:
         model, s = make(), trial.data
+        X, X_test = (P.tolist() if P.dtype.kind == "U" else P for P in (s.X, s.X_test))
         begin = time.perf_counter()
-        model.fit(s.X, s.y)
+        model.fit(X, s.y)
         middle = time.perf_counter()
-        hits.append(np.asarray(model.predict(s.X_test)) == s.y_test)
+        hits.append(np.asarray(model.predict(X_test)) == s.y_test)
         fit, predict = fit + middle - begin, predict + time.perf_counter() - middle
         choice = getattr(model, "choice_", None)
         choices.append(choice.best.name if choice else type(model).__name__)
-        choosing += sum(row["seconds"] for row in choice.table) if choice else 0.0
+        choosing += choice_seconds(model) if choice else 0.0
     return Outcome(by_row(task.trials, hits), fit, predict, listed(choices), choosing)
+
+
+def choice_seconds(model: Any) -> float:
+    """Seconds of the choice: of its stage, if stages are timed, or of all candidates."""
+    stages = model.metadata_["seconds"]
+    if isinstance(stages, dict):
+        return float(stages["choosing"])
+    return float(sum(row["seconds"] for row in model.choice_.table))
 
 
 def table(
