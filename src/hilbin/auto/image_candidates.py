@@ -1,0 +1,444 @@
+r"""The candidates for images: machines on the weighted channels of their rows.
+
+Additive ones, whose heat maps are exact:
+
+- ridge classifiers on the features of :math:`\chi^2` or of the intersection kernel, every channel
+  with its own scale and weight (:mod:`hilbin.auto.channels`);
+- the histogram intersection SVM on rows whose channels are weighted in the same way.
+
+Others: the support vector machine with :math:`e^{-\gamma \chi^2}` of these rows, a product over the
+channels. A linear SVM on square roots, unweighted, is the plain baseline.
+
+The Gram matrices of the channels are computed once. They give the weights of the channels, the
+penalty, the held-out scores of every ridge and, if one is chosen, the model itself. An exponential
+of :math:`\chi^2` is compared by its distances :math:`K_{ii} + K_{jj} - 2 K_{ij}`.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from sklearn.pipeline import Pipeline
+from sklearn.svm import LinearSVC
+
+from hilbin import parallel
+from hilbin._arrays import Array
+from hilbin._state import stored
+from hilbin.auto.channels import (
+    ALPHAS,
+    MOST_ROWS,
+    Channel,
+    ChannelGrams,
+    ChannelMap,
+    ChannelWeights,
+    Dual,
+    DualRidgeClassifier,
+    class_targets,
+)
+from hilbin.auto.choice import class_scores, correct_rows
+from hilbin.estimators import IntersectionSVC, KernelSVC
+from hilbin.estimators._fit import class_factors
+from hilbin.kernels import AdditiveKernel, Chi2, Exponential, Hellinger, Intersection
+from hilbin.maps import AdditiveMap
+
+COMPONENTS = 3  # features per value
+BINS = 16  # of the intersection SVM: more make larger models, not better ones
+INTERSECTION_CS = (3.0, 30.0)  # in units of 1 / the mean of k(x, x)
+INTERSECTION_CELLS = 4e9  # rows x columns x classes that an intersection SVM is compared on
+EXPONENT_ROWS = 4000  # rows that an exponential is compared on
+EXPONENT_C = 10.0
+WIDTHS = (0.5, 1.0, 2.0)  # gamma, in units of 1 / the mean distance
+BASELINE_CS = (1.0, 10.0)  # in units of 1 / the mean of k(x, x)
+
+
+@dataclass
+class ImageRows:
+    """The rows of training images, and what all candidates compute from them.
+
+    Parameters
+    ----------
+    rows : float32 array of shape (n_rows, n_features)
+        Rows of images and of distorted copies.
+    labels : array of shape (n_rows,)
+        Labels.
+    origin : int array of shape (n_rows,)
+        Image that a row describes, numbered from 0 on.
+    is_copy : bool array of shape (n_rows,)
+        Whether the row is that of a copy.
+    channels : list of (str, int, int)
+        The channels.
+    class_weight : dict or "balanced", optional
+        Factor of the weights of the rows of each class.
+    seed : int, default=0
+        Random seed.
+    n_jobs : int, optional
+        Threads.
+    """
+
+    rows: Array
+    labels: Array
+    origin: Array
+    is_copy: Array
+    channels: list[Channel]
+    class_weight: Any = None
+    seed: int = 0
+    n_jobs: int | None = None
+    maps: dict[str, ChannelMap] = field(default_factory=dict)
+    grams: dict[str, ChannelGrams] = field(default_factory=dict)
+    _weights: dict[str, Array] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.classes, self.codes = np.unique(self.labels, return_inverse=True)
+        ones = np.ones(self.codes.size)
+        self.weights = class_factors(self.class_weight, self.classes, self.codes, ones)
+        self.sample = self._sampled()
+
+    def _sampled(self) -> Array:
+        """Return the rows whose Gram matrices are computed: all, or evenly chosen images."""
+        n = len(self.rows)
+        if n <= MOST_ROWS:
+            return np.arange(n)
+        n_images = int(self.origin.max()) + 1
+        share = MOST_ROWS / 2 / n
+        order = np.argsort(self.codes[~self.is_copy], kind="stable")
+        chosen = order[np.linspace(0, n_images - 1, int(share * n_images)).astype(int)]
+        return np.flatnonzero(np.isin(self.origin, chosen))
+
+    @property
+    def complete(self) -> bool:
+        """Whether the Gram matrices are those of all rows."""
+        return self.sample.size == len(self.rows)
+
+    def of_kernel(self, kernel: AdditiveKernel) -> tuple[ChannelMap, ChannelGrams, Array]:
+        """Return the features of a kernel, the Gram matrices, and the weights of the channels."""
+        key = repr(kernel)
+        if key not in self.maps:
+            some = self.rows[self.sample]
+            made = ChannelMap(
+                self.channels, kernel=kernel, n_components=COMPONENTS, n_jobs=self.n_jobs
+            ).fit_values(some)
+            targets = class_targets(self.codes[self.sample], self.classes.size)
+            data = ChannelGrams(
+                made.grams(some), targets, self.weights[self.sample], self.origin[self.sample]
+            )
+            self.maps[key], self.grams[key] = made, data
+            self._weights[key] = data.channel_weights()
+        return self.maps[key], self.grams[key], self._weights[key]
+
+    def factors(self) -> list[float]:
+        """Return the factors of the channels' columns that weigh homogeneous kernels."""
+        made, _, weights = self.of_kernel(Chi2())
+        found = weights * np.square(made.factors_) / made.weights_  # over the variance
+        return [float(f) for f in found / found.max()]
+
+    def places(self, images: Array) -> tuple[Array, Array]:
+        """Return the rows of some images, copies included, and the place of each one's image."""
+        place = np.full(int(self.origin.max()) + 1, -1)
+        place[images] = np.arange(images.size)
+        rows = np.flatnonzero(place[self.origin] >= 0)
+        return rows, place[self.origin[rows]]
+
+
+def _both(scores: Array) -> Array:
+    return np.hstack([-scores, scores]) if scores.shape[1] == 1 else scores
+
+
+def _accuracy(scores: Array, y: Array) -> float:
+    """Return the share of right answers among the images that were left out; 0 if none was."""
+    right = correct_rows(scores, y)
+    return float(right[~np.isnan(right)].mean()) if not np.isnan(right).all() else 0.0
+
+
+@stored
+@dataclass
+class RidgeCandidate:
+    """A ridge classifier on the mapped and weighted channels.
+
+    Parameters
+    ----------
+    name : str
+        Name of the candidate.
+    data : ImageRows or None
+        The training rows.
+    kernel : AdditiveKernel
+        Kernel of the values.
+    """
+
+    name: str
+    data: ImageRows | None
+    kernel: AdditiveKernel
+    explainable: bool = True
+    alpha: float | None = None
+
+    def held_out(self, rows: Any, y: Array, folds: Array, seed: int) -> Array:
+        """Score images by a model that has not seen them; ``rows`` are numbers of images."""
+        data = self._data
+        _, grams, weights = data.of_kernel(self.kernel)
+        K = grams.combined(weights)
+        if self.alpha is None:
+            self.alpha, _ = grams.best(K, ALPHAS)
+        used, place = data.places(rows)
+        at = np.searchsorted(data.sample, used)
+        known = np.isin(used, data.sample)
+        used, place, at = used[known], place[known], at[known]
+        whole = used.size == len(K)
+        gram = K if whole else K[np.ix_(at, at)]
+        targets = class_targets(y[place], int(y.max()) + 1)
+        found = Dual.solve(gram, targets, self.alpha, data.weights[used]).held_out(folds[place])
+        scores = np.full((y.size, targets.shape[1]), np.nan)
+        originals = ~data.is_copy[used]
+        scores[place[originals]] = found[originals]
+        return _both(scores)
+
+    @property
+    def _data(self) -> ImageRows:
+        assert self.data is not None, "the candidate has forgotten its rows"
+        return self.data
+
+    def make(self) -> Any:
+        """Return the classifier to train on all rows."""
+        data = self._data
+        features = ChannelMap(
+            data.channels, kernel=self.kernel, n_components=COMPONENTS, n_jobs=data.n_jobs
+        )
+        alphas = ALPHAS if self.alpha is None else (self.alpha,)
+        ridge = DualRidgeClassifier(alphas, class_weight=data.class_weight)
+        return Pipeline([("channels", features), ("classifier", ridge)])
+
+    def train(self) -> Any:
+        """Return the trained classifier, from the Gram matrices that are known."""
+        data = self._data
+        features, grams, weights = data.of_kernel(self.kernel)
+        ridge = self.make()[1]
+        dual, row_weights = ridge.fit_gram(
+            grams.combined(weights), data.labels, np.ones(len(data.rows)), data.origin
+        )
+        features.set_weights(weights)
+        with parallel.blas_threads(1):
+            each = features.each(data.rows, lambda Z: dual.coef.T @ Z.astype(np.float64))
+            ridge.coef_ = np.hstack([W for _, W in each]).astype(np.float32)
+            scores, begin = np.zeros(dual.targets.shape), 0
+            for _, Z in features.each(data.rows, lambda Z: Z.astype(np.float64)):
+                scores += Z @ ridge.coef_[:, begin : begin + Z.shape[1]].T.astype(np.float64)
+                begin += Z.shape[1]
+        ridge.intercept_ = np.average(dual.targets - scores, axis=0, weights=row_weights)
+        ridge.n_features_in_ = ridge.coef_.shape[1]
+        return Pipeline([("channels", features), ("classifier", ridge)])
+
+
+@stored
+@dataclass
+class IntersectionChannels:
+    """An intersection SVM on rows of weighted channels.
+
+    Parameters
+    ----------
+    data : ImageRows or None
+        The training rows.
+    """
+
+    data: ImageRows | None
+    name: str = "intersection SVM, weighted channels"
+    explainable: bool = True
+    C: float | None = None
+    factors: list[float] | None = None
+
+    def held_out(self, rows: Any, y: Array, folds: Array, seed: int) -> Array:
+        """Score images by a model that has not seen them; ``rows`` are numbers of images."""
+        assert self.data is not None
+        data = self.data
+        self.factors = data.factors()
+        used, place = data.places(rows)
+        X = ChannelWeights(data.channels, self.factors).fit_transform(data.rows[used])
+        # features are counted in hundredths of the largest value of all
+        unit = 100 * float(X.sum(dtype=np.float64)) / len(X) / (float(X.max()) or 1.0)
+        Cs = [c / (unit or 1.0) for c in INTERSECTION_CS] if self.C is None else [self.C]
+        scores = [np.full((y.size, int(y.max()) + 1), np.nan) for _ in Cs]
+        for fold in range(folds.max() + 1):
+            train = np.flatnonzero(folds[place] != fold)
+            test = np.flatnonzero((folds[place] == fold) & ~data.is_copy[used])
+            for one, C in zip(scores, Cs, strict=True):
+                model = self._machine(C, data).fit(X[train], y[place[train]])
+                one[place[test]] = class_scores(model, X[test])
+        best = int(np.argmax([_accuracy(s, y) for s in scores]))
+        self.C = Cs[best]
+        return scores[best]
+
+    def _machine(self, C: float, data: ImageRows) -> IntersectionSVC:
+        return IntersectionSVC(
+            C, n_bins=BINS, scope="all", random_state=data.seed, n_jobs=data.n_jobs
+        )
+
+    def make(self) -> Any:
+        """Return the classifier to train on all rows."""
+        assert self.data is not None
+        machine = self._machine(self.C or 1e-3, self.data)
+        machine.set_params(class_weight=self.data.class_weight)
+        weigh = ChannelWeights(self.data.channels, self.factors)
+        return Pipeline([("channels", weigh), ("classifier", machine)])
+
+
+@stored
+@dataclass
+class ExponentialChannels:
+    """A support vector machine with the exponential of chi-squared, a product over the channels.
+
+    Parameters
+    ----------
+    data : ImageRows or None
+        The training rows.
+    """
+
+    data: ImageRows | None
+    name: str = "exp-chi2 SVM, weighted channels"
+    explainable: bool = False
+    gamma: float | None = None
+    factors: list[float] | None = None
+
+    def held_out(self, rows: Any, y: Array, folds: Array, seed: int) -> Array:
+        """Score images by a model that has not seen them; ``rows`` are numbers of images."""
+        assert self.data is not None
+        data = self.data
+        self.factors = data.factors()
+        used, place = data.places(rows)
+        D, scale = self._distances(data, used)
+        originals = ~data.is_copy[used]
+        mean = float(D.mean()) or 1.0
+        best: tuple[float, Array] | None = None
+        for width in WIDTHS if self.gamma is None else [self.gamma / scale * mean]:
+            K = np.exp(-width / mean * D).astype(np.float32)
+            scores = np.full((y.size, int(y.max()) + 1), np.nan)
+            for fold in range(folds.max() + 1):
+                train = np.flatnonzero(folds[place] != fold)
+                test = np.flatnonzero((folds[place] == fold) & originals)
+                model = KernelSVC("precomputed", C=EXPONENT_C, n_jobs=data.n_jobs)
+                model.fit(K[np.ix_(train, train)], y[place[train]])
+                scores[place[test]] = class_scores(model, K[np.ix_(test, train)])
+            accuracy = _accuracy(scores, y)
+            if best is None or accuracy > best[0]:
+                best, self.gamma = (accuracy, scores), width / mean * scale
+        assert best is not None
+        return best[1]
+
+    def _distances(self, data: ImageRows, used: Array) -> tuple[Array, float]:
+        """Return squared distances, and those of weighted rows over them."""
+        made, grams, weights = data.of_kernel(Chi2())
+        at = np.searchsorted(data.sample, used)
+        K = grams.combined(weights)[np.ix_(at, at)]
+        norms = np.diag(K)
+        assert self.factors is not None
+        first = int(np.argmax(self.factors))
+        variance = weights[first] * np.square(made.factors_[first]) / made.weights_[first]
+        scale = variance / self.factors[first]
+        return np.maximum(norms[:, None] + norms - 2 * K, 0), float(scale)
+
+    def make(self) -> Any:
+        """Return the classifier to train on all rows."""
+        assert self.data is not None
+        assert self.gamma is not None
+        weigh = ChannelWeights(self.data.channels, self.factors)
+        # the distance of Exponential is half the squared one in the feature space
+        kernel = Exponential(Chi2(), 2 * self.gamma)
+        machine = KernelSVC(
+            kernel, C=EXPONENT_C, class_weight=self.data.class_weight, n_jobs=self.data.n_jobs
+        )
+        return Pipeline([("channels", weigh), ("classifier", machine)])
+
+
+@stored
+@dataclass
+class SquareRoots:
+    """The plain baseline: a linear SVM on the square roots of the rows.
+
+    Parameters
+    ----------
+    data : ImageRows or None
+        The training rows.
+    """
+
+    data: ImageRows | None
+    name: str = "square roots + LinearSVC"
+    explainable: bool = True
+    baseline: bool = True
+    C: float | None = None
+
+    def held_out(self, rows: Any, y: Array, folds: Array, seed: int) -> Array:
+        """Score images by a model that has not seen them; ``rows`` are numbers of images."""
+        assert self.data is not None
+        used = np.flatnonzero(np.isin(self.data.origin, rows) & ~self.data.is_copy)
+        with parallel.blas_threads(1):
+            X = _shorter(np.sqrt(np.maximum(self.data.rows[used], 0)))
+        unit = float(np.square(X).sum(dtype=np.float64)) / len(X) or 1.0
+        scores = np.full((y.size, int(y.max()) + 1), np.nan)
+        for fold in range(folds.max() + 1):
+            train, test = np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)
+            tried = [c / unit for c in BASELINE_CS] if self.C is None else [self.C]
+            found = [class_scores(_svm(C).fit(X[train], y[train]), X[test]) for C in tried]
+            best = int(np.argmax([_accuracy(s, y[test]) for s in found]))
+            self.C, scores[test] = tried[best], found[best]  # the first fold decides on C
+        return scores
+
+    def make(self) -> Any:
+        """Return the classifier to train on all rows."""
+        machine = _svm(self.C or 1.0)
+        return Pipeline([("map", AdditiveMap(Hellinger(), 1)), ("classifier", machine)])
+
+
+def _svm(C: float) -> LinearSVC:
+    return LinearSVC(C=C, tol=1e-2, random_state=0)
+
+
+def _shorter(X: Array) -> Array:
+    """Return rows with the same inner products, with no more columns than rows."""
+    if X.shape[1] <= X.shape[0]:
+        return X
+    K = np.asarray(X @ X.T, np.float64)
+    K[np.diag_indices_from(K)] += 1e-6 * np.trace(K) / len(K)
+    return np.linalg.cholesky(K)
+
+
+def image_candidates(data: ImageRows, kernel: str = "auto") -> list[Any]:
+    """Return the candidates that suit the rows of images, the additive ones first.
+
+    The baseline is one of them unless a kernel is asked for by name.
+
+    Parameters
+    ----------
+    data : ImageRows
+        The training rows.
+    kernel : {"auto", "chi2", "intersection", "exp-chi2", "hellinger"}, default="auto"
+        Kernel to be restricted to.
+
+    Returns
+    -------
+    candidates : list of Candidate
+    """
+    n, d = data.rows.shape
+    nonnegative = bool(data.rows.min(initial=0) >= 0)
+    found: list[Any] = []
+    ridges = {"chi2": Chi2(), "intersection": Intersection(), "hellinger": Hellinger()}
+    if data.complete:
+        found += [
+            RidgeCandidate(f"{name} ridge, weighted channels", data, k)
+            for name, k in ridges.items()
+            if kernel == name or (kernel == "auto" and name == "chi2")
+        ]
+    cheap = n * d * data.classes.size <= INTERSECTION_CELLS or not data.complete
+    if nonnegative and (kernel == "intersection" or (kernel == "auto" and cheap)):
+        found.append(IntersectionChannels(data))
+    exponent = kernel == "exp-chi2" or (kernel == "auto" and n <= EXPONENT_ROWS)
+    if nonnegative and data.complete and exponent:
+        found.append(ExponentialChannels(data))
+    if nonnegative and kernel == "auto":
+        found.append(SquareRoots(data))
+    if not found:
+        raise ValueError(
+            f"kernel={kernel!r} takes neither negative values nor more than {MOST_ROWS} images"
+        )
+    return found
+
+
+def forget(candidate: Any) -> Any:
+    """Return the candidate without the training rows."""
+    candidate.data = None
+    return candidate
