@@ -98,6 +98,8 @@ class ImageClassifier(ClassifierMixin, BaseEstimator):
         Folder that keeps the rows of images, so that a fit that was interrupted resumes.
     n_jobs : int, optional
         Threads, as in joblib.
+    verbose : int, default=0
+        1 prints every stage and the outcome.
 
     Attributes
     ----------
@@ -143,6 +145,7 @@ class ImageClassifier(ClassifierMixin, BaseEstimator):
     random_state: int = 0
     cache: Any = None
     n_jobs: int | None = None
+    verbose: int = 0
 
     def fit(self, images: Any, labels: Any = None, *, callback: Callback | None = None) -> Self:
         """Learn from labeled images.
@@ -168,7 +171,7 @@ class ImageClassifier(ClassifierMixin, BaseEstimator):
         if data.labels is None:
             raise ValueError("labels are missing; a folder of folders or a CSV file has its own")
         _require_two(data.source, data.labels)
-        watch = Stopwatch(callback)
+        watch = Stopwatch(callback, self.verbose)
         features, found = self._described(data, names, watch)
         _warn_of_unreadable(data, found)
         rows = self._rows(data, features, found)
@@ -185,6 +188,8 @@ class ImageClassifier(ClassifierMixin, BaseEstimator):
         if not np.isnan(scores).any(axis=1).all():
             self.calibration_ = ScoreCalibration().fit(scores, y, classes=self.classes_)
         self.metadata_ = self._about(data, found, scores, y, watch)
+        if self.verbose:
+            print(self.summary())
         return self
 
     def _check_parameters(self) -> str:
@@ -579,8 +584,8 @@ class ImageClassifier(ClassifierMixin, BaseEstimator):
 class Stopwatch:
     """Stages of a fit: tells the callback, and keeps the seconds that they took."""
 
-    def __init__(self, callback: Callback | None):
-        self.callback = callback
+    def __init__(self, callback: Callback | None, verbose: int = 0):
+        self.callback, self.verbose = callback, verbose
         self.seconds: dict[str, float] = {}
 
     def stage(self, name: str) -> "Stage":
@@ -606,6 +611,8 @@ class Stage:
 
     def __exit__(self, *error: object) -> None:
         self.watch.seconds[self.name] = round(time.monotonic() - self.begin, 3)
+        if self.watch.verbose:
+            print(f"{self.name}: {self.watch.seconds[self.name]:.1f} s", flush=True)
         if self.watch.callback is not None and error[0] is None:
             self.watch.callback(self.name, 1, 1)
 
