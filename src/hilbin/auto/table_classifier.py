@@ -37,6 +37,7 @@ from hilbin.report import write_report
 
 PACKAGES = ("hilbin", "numpy", "scipy", "scikit-learn")
 BACKGROUND = 100  # training rows that explanations of models that are no sums compare with
+MOST_SHIFT = 10.0  # times the largest score
 LINEAR = "scaled LinearSVC"
 
 
@@ -145,7 +146,9 @@ class TableClassifier(ScoreClassifier, BaseEstimator):
         self._say(f"training {choice.best.name} on {table.n_rows:,} rows")
         chosen = choice.best.make().fit(rows, labels)
         factors = _factors(self.class_weight, classes, labels)
-        calibration = ScoreCalibration().fit(choice.scores, labels, factors, classes=classes)
+        scores = choice.scores[:, 1] if classes.size == 2 else choice.scores
+        calibration = ScoreCalibration().fit(scores, labels, factors, classes=classes)
+        agree(chosen[-1], calibration, choice)
         # kept together at the end: an interrupt before leaves the estimator as it was
         self.model_ = Pipeline([("table", encoder), *chosen.steps])
         self.choice_, self.calibration_, self.classes_ = choice, calibration, classes
@@ -429,6 +432,35 @@ class TableClassifier(ScoreClassifier, BaseEstimator):
         return tags
 
 
+def agree(classifier: Any, calibration: ScoreCalibration, choice: Choice) -> None:
+    """Shift scores so that the highest one belongs to the most probable class.
+
+    Probabilities are a softmax, or a sigmoid, of ``a s + b``. The scores ``s + b / a`` have the
+    same order, so ``b / a`` is added to the intercept of the classifier and to the held-out scores,
+    and ``b`` becomes 0. Contributions of features do not change.
+
+    Parameters
+    ----------
+    classifier : fitted classifier
+        Its ``intercept_`` is changed.
+    calibration : ScoreCalibration
+        Sigmoid or softmax; its ``intercept_`` is changed.
+    choice : Choice
+        Its ``scores`` are changed.
+    """
+    slopes = calibration.coef_
+    if not (slopes > 0).all():  # the scores say nothing
+        return
+    shift = calibration.intercept_ / slopes
+    tested = choice.scores[choice.tested]
+    if np.abs(shift).max() > MOST_SHIFT * np.abs(tested).max(initial=0.0):
+        return
+    classifier.intercept_ = classifier.intercept_ + shift
+    calibration.intercept_ = np.zeros_like(shift)
+    two = shift.size == 1  # scores of both classes are -f and f
+    choice.scores = choice.scores + (np.array([-shift[0], shift[0]]) if two else shift)
+
+
 def _factors(class_weight: Any, classes: Array, labels: Array) -> Array | None:
     """Return the weight of every row by its class."""
     if class_weight is None:
@@ -461,7 +493,7 @@ def _tell_left_out(encoder: TableEncoder) -> None:
     for name, reason in encoder.left_out_.items():
         if reason.startswith("an "):
             warnings.warn(
-                f"{name} is left out: {reason}; id= names such a column, and drop= others",
+                f"column {name!r} is left out: {reason}; id= names such a column, and drop= others",
                 UserWarning,
                 stacklevel=outer_level(),
             )
