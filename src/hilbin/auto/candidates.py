@@ -369,7 +369,7 @@ class KernelCandidate:
 
 
 @stored
-class Majority(LinearClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class Majority(LinearClassifierMixin, BaseEstimator):
     """A classifier that always predicts the largest class."""
 
     def __init__(self, class_weight: Any = None) -> None:
