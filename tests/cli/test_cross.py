@@ -1,4 +1,4 @@
-"""Cross-validation, hashes and the cache, on their own."""
+"""Cross-validation and the cache, on their own."""
 
 import numpy as np
 import pytest
@@ -9,8 +9,6 @@ from sklearn.linear_model import RidgeClassifier
 from hilbin.cli._cache import Cache
 from hilbin.cli._console import Console
 from hilbin.cli._cross import Examples, HeldOut, cross_validate, folds_of
-from hilbin.cli._hashes import difference_hash, hash_distances
-from hilbin.images import resized
 
 
 @given(st.lists(st.sampled_from("abcdef"), min_size=1), st.integers(0, 3))
@@ -75,29 +73,9 @@ def test_measures(held_out):
 def test_suspicions(held_out):
     assert held_out.suspicions() == [(13, 2, 0, 5.0)]  # the margin of row 12 is small
     many = HeldOut(
-        np.arange(99), np.eye(2)[np.zeros(99, int)] * 2, np.ones(99, int), np.array("ab")
+        np.arange(99), np.eye(2)[np.zeros(99, int)] * 2, np.ones(99, int), np.array(["a", "b"])
     )
     assert len(many.suspicions()) == 50
-
-
-def test_hashes_of_nearly_the_same_image():
-    rng = np.random.default_rng(0)
-    image = resized(rng.integers(0, 256, (12, 14, 3), np.uint8), (120, 140))
-    other = resized(rng.integers(0, 256, (12, 14, 3), np.uint8), (120, 140))
-    small, darker = resized(image, (60, 70)), (image * 0.8).astype(np.uint8)
-    first = difference_hash(image)
-    near = [difference_hash(i) for i in (image, small, darker)]
-    distances = hash_distances([first], [*near, difference_hash(other)])
-    assert distances[0, 0] == 0
-    assert distances[0, :3].max() < 20
-    assert distances[0, 3] > 80
-
-
-@given(st.lists(st.binary(min_size=32, max_size=32), min_size=1, max_size=4))
-def test_distances_count_bits(contents):
-    texts = [c.hex() for c in contents]
-    expected = [[(int(a, 16) ^ int(b, 16)).bit_count() for b in texts] for a in texts]
-    assert hash_distances(texts, texts).tolist() == expected
 
 
 def test_cache(tmp_path):

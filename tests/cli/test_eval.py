@@ -7,33 +7,18 @@ import shutil
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given
-from hypothesis import strategies as st
 from PIL import Image
 from scipy.stats import norm
 from sklearn.pipeline import Pipeline
 
 from hilbin import persist
 from hilbin.cli._answers import answers
-from hilbin.cli._classifiers import KERNELS, class_scores, classifier
+from hilbin.cli._classifiers import KERNELS, classifier
 from hilbin.cli._console import Console
-from hilbin.cli._contributions import additive, shapes
-from hilbin.cli._duplicates import MOST_DIFFERENT, near_pairs
-from hilbin.cli._evidence import evidence
-from hilbin.cli._explanations import Explainer
-from hilbin.cli._hashes import difference_hash
-from hilbin.cli._layout import Feature, by_word, feature, whole_image_words
 from hilbin.cli._models import Model, load_model
-from hilbin.cli._visual_words import Use, best_place, cut_out, most_useful_words, use
-from hilbin.cli.eval import evaluate
-from hilbin.images import (
-    BagOfWords,
-    Centrist,
-    ColorHistogram,
-    DenseSIFT,
-    ImageFeatures,
-    SpatialPyramid,
-)
+from hilbin.cli.eval import evaluate, evidence
+from hilbin.images import BagOfWords, ColorHistogram, DenseSIFT, ImageFeatures, SpatialPyramid
+from hilbin.inspection import additive, class_scores, shape_functions
 
 ADDITIVE = [name for name in KERNELS if name != "exp-chi2"]
 NOT_ADDITIVE = "exp-chi2"
@@ -216,7 +201,7 @@ def test_contributions_sum_to_the_scores(kernel, n_classes, kind):
     expected = class_scores(model, X)
     assert parts.scores(X) == pytest.approx(expected, abs=1e-5)
     for i in range(5):
-        given = parts.contributions(X[i : i + 1])
+        given = parts.contributions(X[i : i + 1])[0]
         assert given.shape == (7, n_classes)
         assert given.sum(axis=0) + parts.intercept == pytest.approx(expected[i], abs=1e-6)
         assert given.sum(axis=0) + parts.intercept == pytest.approx(parts.scores(X)[i], abs=1e-12)
@@ -226,10 +211,10 @@ def test_contributions_sum_to_the_scores(kernel, n_classes, kind):
 def test_a_contribution_depends_on_its_feature_alone(kernel):
     X, y = rows_and_labels(3)
     parts = additive(classifier(kernel, X, of_images=True).fit(X, y))
-    before = parts.contributions(X[:1])
+    before = parts.contributions(X[:1])[0]
     other = X[:1].copy()
     other[0, 2] += 0.3
-    changed = np.any(parts.contributions(other) != before, axis=1)
+    changed = np.any(parts.contributions(other)[0] != before, axis=1)
     assert changed.tolist() == [j == 2 for j in range(7)]
 
 
@@ -242,9 +227,9 @@ def test_exponentials_are_not_additive():
 def test_shapes_are_the_contributions(n_classes):
     X, y = rows_and_labels(n_classes)
     parts = additive(classifier("chi2", X, of_images=True).fit(X, y))
-    (shape,) = shapes(parts, [3], ["third"], X.min(axis=0), X.max(axis=0))
+    (shape,) = shape_functions(parts, [3], ["third"], X.min(axis=0), X.max(axis=0))
     for i in range(5):
-        expected = parts.contributions(X[i : i + 1])[3]
+        expected = parts.contributions(X[i : i + 1])[0, 3]
         assert shape(X[i, 3]) == pytest.approx(
             expected[1] if n_classes == 2 else expected, abs=0.02
         )
@@ -278,10 +263,9 @@ def model_of(trained, photos, features):
 @pytest.fixture
 def evidence_of(model_of, held_out):
     def make(kernel):
-        explainer = Explainer(model_of(kernel))
-        console = Console(quiet=True)
-        found = answers(explainer.model, explainer.parts, held_out, console)
-        return evidence(explainer, found, str(held_out), {}, console)
+        model, console = model_of(kernel), Console(quiet=True)
+        found = answers(model, additive(model.classifier), held_out, console)
+        return evidence(model, found, str(held_out), {}, console)
 
     return make
 
@@ -319,7 +303,7 @@ def test_words_of_the_page(evidence_of, model_of):
         column = int(number) + (12 * 5 if part == "color" else 0)
         row = np.zeros((1, 12 * 5 + 27), np.float32)
         row[0, column] = 0.5 * word.shape.values[-1]  # the weights of both kinds of columns
-        expected = parts.contributions(row)[column]
+        expected = parts.contributions(row)[0, column]
         assert word.shape.contributions[-1] == pytest.approx(expected, abs=1e-9)
         assert word.shape.contributions[-1, word.label] > word.shape.contributions[0, word.label]
         assert 1 <= len(word.patches) <= 16
@@ -341,9 +325,8 @@ def test_suspicions_of_the_page(trained, photos, model_of, held_out):
     odd = {"name": "down/pic 1.png", "label": "down", "suggested": "across", "margin": 1.5}
     gone = {**odd, "name": "down/gone.png"}
     model.metadata["suspicious"] = [odd, gone]
-    explainer = Explainer(model)
-    found = answers(model, explainer.parts, held_out, Console(quiet=True))
-    first, second = evidence(explainer, found, "", {}, Console(quiet=True)).suspicious
+    found = answers(model, additive(model.classifier), held_out, Console(quiet=True))
+    first, second = evidence(model, found, "", {}, Console(quiet=True)).suspicious
     assert (first.name, first.given, first.suggested, first.margin) == tuple(odd.values())
     assert (first.picture == np.asarray(Image.open(photos / "down" / "pic 1.png"))).all()
     assert second.picture is None
@@ -356,109 +339,3 @@ def test_baselines_of_the_page(trained, held_out, tmp_path):
     assert ">other<" in text
     assert "cross-validated" not in text
     assert load_model(trained.output).metadata["kernel"] == "intersection"
-
-
-# duplicates
-
-hashes = st.lists(st.binary(min_size=32, max_size=32), max_size=6)
-
-
-@given(hashes, hashes)
-def test_near_pairs_by_brute_force(first, second):
-    second = [*second, *(bytes([h[0] ^ 3, *h[1:]]) for h in first[:2])]
-    found = near_pairs([h.hex() for h in first], [h.hex() for h in second])
-    numbers = [[int.from_bytes(h) for h in side] for side in (first, second)]
-    telling = [[32 <= n.bit_count() <= 224 for n in side] for side in numbers]
-    expected = {}
-    for i, a in enumerate(numbers[0]):
-        apart = [(a ^ b).bit_count() for b, t in zip(numbers[1], telling[1], strict=True) if t]
-        if telling[0][i] and apart and min(apart) <= MOST_DIFFERENT:
-            expected[i] = min(apart)
-    assert {i: bits for i, _, bits in found} == expected
-    assert [bits for *_, bits in found] == sorted(bits for *_, bits in found)
-
-
-def test_what_is_nearly_the_same(photos, tmp_path):
-    rng = np.random.default_rng(0)
-    noise = Image.fromarray(rng.integers(0, 256, (12, 12, 3), np.uint8)).resize((200, 160))
-    noise.save(tmp_path / "a.png")
-    noise.resize((100, 80)).point(lambda v: 0.8 * v + 20).save(tmp_path / "b.jpg", quality=60)
-    Image.new("RGB", (90, 90), "navy").save(tmp_path / "flat.png")
-    found = [
-        difference_hash(np.asarray(Image.open(tmp_path / name)))
-        for name in ("a.png", "b.jpg", "flat.png")
-    ]
-    assert [pair[:2] for pair in near_pairs(found[:1], found[1:])] == [(0, 0)]
-    assert near_pairs(found[2:], found[2:]) == []
-
-
-# words
-
-
-def test_columns_are_words_in_cells(features, photos):
-    image = features.read(photos / "down" / "pic 0.png")
-    row = features.transform_image(image)
-    for j in np.flatnonzero(row):
-        what = feature(features, int(j), "")
-        grids = what.words.words(image)
-        count = total = 0
-        for grid in grids:
-            here = grid.cell_numbers(image.shape, what.cut) == what.cell
-            count += int(((grid.ids == what.word) & here).sum())
-            total += grid.ids.size
-        assert row[j] == pytest.approx(what.weight * count / total, rel=1e-5)
-    mask = whole_image_words(features)
-    assert [str(feature(features, int(j), "")) for j in np.flatnonzero(mask)] == [
-        *(f"sift word {w}, whole image" for w in range(12)),
-        *(f"color word {w}, whole image" for w in range(27)),
-    ]
-
-
-def test_words_are_summed_over_cells(features):
-    values = np.arange(12 * 5 + 27.0)
-    found = by_word(features, values, "")
-    assert len(found) == 12 + 27
-    assert found["sift word 3"] == values[3:60:12].sum()
-    assert found["color word 26"] == values[-1]
-    assert sum(found.values()) == values.sum()
-
-
-def test_use_by_hand():
-    X, y = rows_and_labels(3)
-    parts = additive(classifier("chi2", X, of_images=True).fit(X, y))
-    found = use(parts, X)
-    every = np.stack([parts.contributions(X[i : i + 1]) for i in range(40)])
-    assert found.spread == pytest.approx(every.std(axis=0))
-    for j in range(7):
-        end = np.zeros((1, 7))
-        end[0, j] = X[:, j].max()
-        rise = parts.contributions(end)[j] - parts.contributions(np.zeros((1, 7)))[j]
-        assert found.rise[j] == pytest.approx(rise)
-    assert (found.low == X.min(axis=0)).all()
-    assert (found.high == X.max(axis=0)).all()
-
-
-def test_every_word_once_and_every_class_seldom():
-    spread = np.array([[9.0, 8.0], [7.0, 0.5], [6.0, 1.0], [5.0, 0.1], [4.0, 0.2]])
-    used = Use(spread, np.ones((5, 2)), np.zeros(5), np.ones(5))
-    layout = lambda j: Feature("sift", None, j // 2)  # noqa: E731 - 0 and 1 are the same word
-    everywhere = np.ones(5, bool)
-    assert most_useful_words(used, everywhere, layout, most=2) == [(0, 0), (2, 1)]
-    everywhere[0] = False
-    assert most_useful_words(used, everywhere, layout, most=2) == [(1, 0), (2, 1)]
-    against = Use(spread, -np.ones((5, 2)), np.zeros(5), np.ones(5))
-    assert most_useful_words(against, everywhere, layout) == []
-
-
-def test_patches_are_where_the_word_is():
-    image = np.full((60, 80), 100, np.uint8)
-    image[30:40, 50:60] = np.arange(100, 200).reshape(10, 10)
-    codes = Centrist().words(image)[0].ids
-    rare = int(codes[34, 54])
-    assert (codes == rare).sum() < codes.size / 10
-    y, x, side = best_place(Feature("centrist", Centrist(), rare), image)
-    assert (abs(y - 35) < 8, abs(x - 55) < 8, side) == (True, True, 16)
-    assert best_place(Feature("centrist", Centrist(), rare, (2, 2), 0), image) is None
-    assert cut_out(image, y, x, side).max() > 150
-    assert cut_out(image, 0, 79, 16).shape == (16, 16)
-    assert cut_out(image[:10], 0, 79, 16).shape == (10, 10)

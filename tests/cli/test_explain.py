@@ -7,8 +7,6 @@ import pytest
 from PIL import Image
 
 from hilbin import persist
-from hilbin.cli._leave_out import changes_without
-from hilbin.cli._occlusion import CELLS, losses
 from hilbin.cli._why_picture import MARGIN, PANEL, why_picture
 from hilbin.cli.explain import explain
 
@@ -115,42 +113,6 @@ def test_where_it_is_not_exact(inexact, photo, tmp_path, cli, cli_json):
     assert "Not exact." in cli("explain", inexact, photo).stdout
     with Image.open(tmp_path / "why.png") as picture:
         assert picture.size[0] == 2 * PANEL + 24 + 2 * MARGIN
-
-
-class MeanOfCorner:
-    """Features that see the upper left corner alone; as a classifier, its brightness."""
-
-    def transform_image(self, image):
-        return np.array([image[:8, :8].mean()], np.float32)
-
-    def decision_function(self, rows):
-        return np.column_stack([rows[:, 0], -rows[:, 0], 0 * rows[:, 0]])
-
-
-def test_what_is_lost_by_covering():
-    image = np.zeros((64, 64), np.uint8)
-    image[:8, :8] = 200
-    model = MeanOfCorner()
-    found = losses(model, model, image)
-    assert found.shape == (CELLS, CELLS, 3)
-    blank = round(200 / 64)
-    assert found[0, 0].tolist() == [200 - blank, blank - 200, 0]
-    found[0, 0] = 0
-    assert not found.any()
-    assert losses(model, model, image[:3, :5]).shape == (3, 5, 3)
-
-
-class Product:
-    """A classifier whose score is no sum."""
-
-    def decision_function(self, rows):
-        return np.column_stack([rows[:, 0] * rows[:, 1], rows[:, 2]])
-
-
-def test_what_is_lost_without_a_column():
-    rows = np.array([[3.0, 5.0, 1.0], [1.0, 2.0, 1.0], [1.0, 2.0, 1.0]])
-    expected = [[15 - 1 * 5, 0], [15 - 3 * 2, 0], [0, 0]]  # medians are 1, 2, 1
-    assert changes_without(Product(), rows, 0).tolist() == expected
 
 
 @pytest.fixture

@@ -10,13 +10,13 @@ from sklearn.pipeline import Pipeline
 
 from hilbin import persist
 from hilbin.cli import _search
-from hilbin.cli._classifiers import KERNELS, class_scores, classifier
+from hilbin.cli._classifiers import KERNELS, classifier
 from hilbin.cli._features import look, resolve, transformer
-from hilbin.cli._hashes import difference_hash
 from hilbin.cli._options import TrainOptions, seconds_of
 from hilbin.cli._outcome import InputError
 from hilbin.cli.train import train
 from hilbin.images import find_images, read_image
+from hilbin.inspection import class_scores, difference_hash
 
 LABELS = ["across", "down", "dötted plain"]
 

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from hilbin.estimators import ShapeFunction
-from hilbin.report import Duplicate, Evidence, Suspicion, VisualWord, write_report
+from hilbin.inspection import Duplicate, Evidence, Suspicion, VisualWord
+from hilbin.report import write_report
 
 VOID = {"meta", "link", "img", "br", "wbr"}
 

@@ -4,7 +4,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from hilbin.report import VisualWord, write_report
+from hilbin.inspection import VisualWord
+from hilbin.report import write_report
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hilbin.report import Duplicate, Suspicion, VisualWord
+from hilbin.inspection import Duplicate, Suspicion, VisualWord
 from hilbin.report.markup import Html, file_name, fill, short
 
 EVIL = '<script>alert("1")</script>&\'"</title>'

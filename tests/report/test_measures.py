@@ -50,7 +50,7 @@ def test_per_class_numbers_are_scikit_learns(evidence_of, n, c):
     seed=st.integers(0, 99),
 )
 def test_kept_part_by_counting(margins, seed):
-    from hilbin.report import Evidence
+    from hilbin.inspection import Evidence
 
     n = len(margins)
     truth = np.random.default_rng(seed).integers(0, 2, n)

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hilbin.report import Evidence, VisualWord, write_report
+from hilbin.inspection import Evidence, VisualWord
+from hilbin.report import write_report
 from hilbin.report.charts import ticks
 from hilbin.report.context import Caps, Context
 from hilbin.report.learned import duration

@@ -14,6 +14,7 @@ A transformer of your own takes part if it has an attribute ``input_columns_``: 
 column the number of the input column that it is made from.
 """
 
+import importlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -124,8 +125,13 @@ def _of_column_transformer(step: Any, n_columns: int) -> Array | None:
 
 
 def _of_union(step: Any, n_columns: int) -> Array | None:
-    parts = [input_columns(part, n_columns) for _, part in step.transformer_list if part != "drop"]
-    return None if any(part is None for part in parts) else np.concatenate(parts)
+    parts: list[Array] = []
+    for _, transformer in step.transformer_list:
+        found = input_columns(transformer, n_columns)
+        if found is None:
+            return None
+        parts.append(found)
+    return np.concatenate(parts)
 
 
 def _of_pipeline(step: Any, n_columns: int) -> Array | None:
@@ -214,12 +220,12 @@ def _summed(each: Array, owners: Array, n_columns: int) -> Array:
     """Sum what columns add over those that are made from the same input column."""
     if owners.size == n_columns and (owners == np.arange(n_columns)).all():
         return each
-    found = np.zeros((each.shape[0], n_columns, each.shape[2]))
-    np.add.at(found, (slice(None), owners), each)
-    return found
+    found = np.zeros((n_columns, each.shape[0], each.shape[2]))
+    np.add.at(found, owners, each.swapaxes(0, 1))
+    return found.swapaxes(0, 1)
 
 
-class _Joint(BaseEstimator):  # type: ignore[misc]
+class _Joint(BaseEstimator):
     """The maps inside a model, each on its group of columns, as one step."""
 
     def __init__(self, transformers: Any):
@@ -497,6 +503,5 @@ def shape_functions(
 def _as_frame(rows: Array, columns: Sequence[str] | None) -> Any:
     if columns is None:
         return rows
-    import pandas
-
+    pandas = importlib.import_module("pandas")
     return pandas.DataFrame(rows, columns=list(columns))

@@ -56,6 +56,8 @@ def collect_evidence(
     suspicious: Sequence[Suspicion] | None = None,
     duplicates: Sequence[Duplicate] | None = None,
     unreadable: Sequence[tuple[str, str]] | None = None,
+    candidates: Sequence[Mapping[str, Any]] = (),
+    candidates_note: str = "",
     provenance: Mapping[str, str] | None = None,
     timings: Mapping[str, float] | None = None,
     callback: Callable[[str], object] | None = None,
@@ -94,6 +96,11 @@ def collect_evidence(
         As :func:`find_duplicates` returns them.
     unreadable : sequence of (str, str), optional
         Further files that could not be read, and why.
+    candidates : sequence of mappings, optional
+        Models that were compared by cross-validation: ``name``, ``mean`` (accuracy), and where
+        known ``standard_error`` and ``explainable``.
+    candidates_note : str, default=""
+        A sentence on how one of them was chosen.
     provenance : mapping of str to str, optional
         How the model was made.
     timings : mapping of str to float, optional
@@ -147,6 +154,8 @@ def collect_evidence(
         suspicious=suspicious,
         duplicates=duplicates,
         unreadable=gone if features is not None or unreadable is not None else None,
+        candidates=candidates,
+        candidates_note=candidates_note,
         provenance=provenance or {},
         timings=timings or {},
         **learned,

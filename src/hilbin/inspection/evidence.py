@@ -192,6 +192,11 @@ class Evidence:
         Near-duplicates, the most similar first.
     unreadable : sequence of (str, str), optional
         Files that could not be read, and why.
+    candidates : sequence of mappings, optional
+        Models that were compared by cross-validation: ``name``, ``mean`` (accuracy), and where
+        known ``standard_error`` and ``explainable``.
+    candidates_note : str, default=""
+        A sentence on how one of them was chosen.
     provenance : mapping of str to str, optional
         How the model was made: command, seed, versions, hash of the data.
     timings : mapping of str to float, optional
@@ -229,6 +234,8 @@ class Evidence:
     suspicious: Sequence[Suspicion] | None = None
     duplicates: Sequence[Duplicate] | None = None
     unreadable: Sequence[tuple[str, str]] | None = None
+    candidates: Sequence[Mapping[str, Any]] = ()
+    candidates_note: str = ""
     provenance: Mapping[str, str] = field(default_factory=dict)
     timings: Mapping[str, float] = field(default_factory=dict)
 

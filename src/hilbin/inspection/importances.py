@@ -64,7 +64,7 @@ def leave_column_out(model: Any, X: Any, *, background: Any = None) -> Array:
         usual = np.zeros(X.shape[1], X.dtype)
         rows, columns = sp.csr_array(X).nonzero()
     else:
-        usual = np.median(np.asarray(X if background is None else background), axis=0)
+        usual = _median(np.asarray(X if background is None else background))
         rows, columns = np.nonzero(usual != X)
     whole = class_scores(model, X)
     losses = np.zeros((*X.shape, whole.shape[1]))
@@ -84,13 +84,16 @@ def _without_columns_of_frame(model: Any, X: Any, background: Any) -> Array:
     for j, name in enumerate(X.columns):
         column = background[name]
         numeric = column.dtype.kind in "fiu"
-        usual = column.median() if numeric else column.mode(dropna=False).iloc[0]
+        usual = _median(column.to_numpy()) if numeric else column.mode(dropna=False).iloc[0]
         changed = X.copy()
-        changed[name] = changed[name].astype(float) if numeric else changed[name]
-        changed[name] = usual if numeric else [usual] * len(X)
-        changed[name] = changed[name] if numeric else changed[name].astype(column.dtype)
+        changed[name] = type(column)([usual] * len(X), index=X.index, dtype=column.dtype)
         losses[:, j] = whole - class_scores(model, changed)
     return losses
+
+
+def _median(values: Array) -> Array:
+    """Return the lower median of every column, which is a value that occurs."""
+    return np.asarray(np.nanquantile(values, 0.5, axis=0, method="lower"))
 
 
 @dataclass(frozen=True, eq=False)

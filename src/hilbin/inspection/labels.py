@@ -88,7 +88,7 @@ def suspicious_labels(
 def _best_others(scores: Array, truth: Array) -> tuple[Array, Array]:
     """Return the best of the other classes, and how far it is ahead; never where there is NaN."""
     rows = np.arange(truth.size)
-    known = ~np.isnan(scores).any(axis=1)
+    known = np.asarray(np.isfinite(scores).all(axis=1))
     others = np.where(known[:, None], scores, 0.0)
     own = others[rows, truth].copy()
     others[rows, truth] = -np.inf

@@ -54,6 +54,9 @@ def _facts(context: Context) -> Html:
     if absent:
         noun = plural(absent, "class", "classes")
         facts.insert(3, (f"{noun} without test {context.thing}s", f"{absent:,}"))
+    if m.reliability is not None:
+        error = percent(m.reliability.expected_calibration_error)
+        facts.append(("expected calibration error", error))
     rows = join(fill("<div><dt>{k}</dt><dd>{v}</dd></div>", k=k, v=v) for k, v in facts)
     return fill('<dl class="facts">{rows}</dl>', rows=rows)
 

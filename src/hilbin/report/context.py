@@ -6,7 +6,7 @@ from typing import Any
 
 from hilbin._arrays import Array
 from hilbin.inspection import Evidence
-from hilbin.report.markup import Html, image, plural, short
+from hilbin.report.markup import Html, image, percent, plural, short, signed
 from hilbin.report.measures import Measures
 from hilbin.report.pictures import Pictures, data_uri, shrink
 
@@ -64,6 +64,13 @@ class Context:
         if self.measures.right[i]:
             return f"{truth}, correct"
         return f"{truth} predicted as {self.classes[self.measures.predicted[i]]}"
+
+    def score(self, i: int, k: int) -> str:
+        """Return the probability of class ``k`` for test example ``i`` if known, else its score."""
+        probabilities = self.evidence.probabilities
+        if probabilities is None:
+            return signed(self.evidence.scores[i, k])
+        return percent(float(probabilities[i, k]), 0)
 
     def test_picture(self, i: int, side: int) -> Array:
         """Return test image ``i``, made small."""

@@ -1,9 +1,11 @@
 """What the model learned, and from what: words, features, doubts about the data, provenance."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from hilbin._arrays import Array
-from hilbin.inspection import Duplicate, Shape, Suspicion, VisualWord
+from hilbin.inspection import Duplicate, Importances, Shape, Suspicion, VisualWord
 from hilbin.report.charts import SIZE, SMALL, Line, chart, span
 from hilbin.report.context import Context
 from hilbin.report.markup import (
@@ -12,6 +14,7 @@ from hilbin.report.markup import (
     fill,
     image,
     join,
+    percent,
     section,
     short,
     shown_of,
@@ -23,6 +26,19 @@ from hilbin.report.pictures import data_uri, mosaic
 PATCHES, ACROSS, PATCH_SIDE = 16, 4, 40
 NAMED_CLASSES, GREY_CLASSES = 3, 12  # curves with a color, and further ones without
 LONGEST_VALUE = 2000
+MOST_BARS = 12
+EXACT_LEAD = (
+    "The importance of a feature is its mean absolute contribution to the scores of the test rows, "
+    "measured from its mean: a feature that rarely makes a difference is not important."
+)
+LEFT_OUT_LEAD = (
+    "The scores of this model are no sums over the features. The importance of a feature is how "
+    "much the scores of the test rows change on average when it takes its median."
+)
+SHAPES_LEAD = (
+    "A curve shows what a feature adds to the score (up) against its value (right); a score is the "
+    "sum of such shape functions and the intercept. "
+)
 
 
 def words(context: Context) -> Html:
@@ -78,19 +94,52 @@ def _curve_of(shape: Shape, label: int) -> Array:
 
 
 def features(context: Context) -> Html:
-    """Show a curve or a few for each feature; nothing if there are none."""
-    given = context.evidence.features
-    if not given:
+    """Show importances, and a curve or a few for each feature; nothing if there are none."""
+    given, found = context.evidence.features, context.evidence.importances
+    if not given and found is None:
         return Html("")
-    shown = given[: context.caps.words]
-    lead = (
-        "What a feature adds to the score (up) against its value (right); a score is the sum of "
-        "such shape functions and the intercept. The most important features first. "
-        + shown_of(len(shown), len(given), "features")
-    )
-    cards = join(_feature(context, shape) for shape in shown)
+    lead = []
+    if found is not None:
+        lead.append(EXACT_LEAD if found.exact else LEFT_OUT_LEAD)
+    if given:
+        shown = given[: context.caps.words]
+        lead.append(SHAPES_LEAD + shown_of(len(shown), len(given), "shape functions"))
+    cards = join(_feature(context, shape) for shape in given[: context.caps.words])
     return section(
-        "features", "Most important features", lead, fill('<div class="cards">{c}</div>', c=cards)
+        "features",
+        "Most important features",
+        " ".join(lead),
+        Html("") if found is None else _importances(context, found),
+        fill('<div class="cards">{c}</div>', c=cards) if given else Html(""),
+    )
+
+
+def _importances(context: Context, found: Importances) -> Html:
+    """Show a bar for each of the most important features."""
+    listed = found.top(MOST_BARS)
+    if not listed:
+        return Html('<p class="note">No feature makes a difference.</p>')
+    most = listed[0][1]
+    rows = join(
+        fill(
+            '<tr class="other"><th scope="row">{name}</th><td class="track"><i class="bar" '
+            'style="width:{wide}%"></i></td><td class="value">{value}</td></tr>',
+            name=short(name, 40),
+            wide=f"{100 * value / most:.2f}",
+            value=f"{value:.3g}",
+        )
+        for name, value in listed
+    )
+    n_used = int((found.values > 0).sum())
+    note = (
+        f"{len(listed)} of {n_used:,} features that make a difference, {len(found.names):,} in all."
+    )
+    return fill(
+        '<figure class="bars importances"><table><caption class="visually-hidden">Importances of '
+        "the features</caption><tbody>{rows}</tbody></table><figcaption>{note}</figcaption>"
+        "</figure>",
+        rows=rows,
+        note=note,
     )
 
 
@@ -180,6 +229,7 @@ def duplicates(context: Context) -> Html:
         lead = (
             "A test example that is nearly a training example makes the accuracy look better than "
             "it is. A similarity of 1 means that they are the same. "
+            + _accuracy_without(context, given)
             + shown_of(shown, len(given), "pairs")
         )
     pairs = join(
@@ -191,6 +241,16 @@ def duplicates(context: Context) -> Html:
         lead,
         fill('<div class="cards">{c}</div>', c=pairs),
     )
+
+
+def _accuracy_without(context: Context, given: Sequence[Duplicate]) -> str:
+    """Say what the accuracy is without the test examples that are near-duplicates."""
+    left, accuracy = context.measures.accuracy_without({one.test for one in given})
+    if left == context.measures.n:
+        return ""
+    if left == 0:
+        return "No other test examples are left. "
+    return f"On the other {context.count(left)} the accuracy is {percent(accuracy)}. "
 
 
 def _duplicate(context: Context, at: int, one: Duplicate) -> Html:
@@ -217,6 +277,31 @@ def _duplicate(context: Context, at: int, one: Duplicate) -> Html:
         sides=join(sides),
         similarity=f"{one.similarity:.4f}",
         differ=Html(' <span class="no">✗ the labels differ</span>' if differ else ""),
+    )
+
+
+def compared(context: Context) -> Html:
+    """Show the models that were compared by cross-validation; nothing if none were."""
+    given = context.evidence.candidates
+    if not given:
+        return Html("")
+    shown = sorted(given, key=lambda one: -one["mean"])[: context.caps.rows]
+    rows = [
+        (
+            short(one["name"], 80),
+            percent(one["mean"]),
+            f"± {percent(one.get('standard_error', float('nan')))}",
+            "yes" if one.get("explainable") else "no",
+        )
+        for one in shown
+    ]
+    heads = ("model", "accuracy", "standard error", "reasons are exact")
+    lead = "Accuracy by cross-validation on the training data, the best first. "
+    return section(
+        "compared",
+        "Compared models",
+        lead + context.evidence.candidates_note,
+        table(heads, rows, "plain"),
     )
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from sklearn.metrics import precision_recall_curve
 
 from hilbin._arrays import Array
-from hilbin.inspection import Evidence
+from hilbin.inspection import Evidence, Reliability, reliability
 
 Z = 1.959963984540054  # 95 % of a normal distribution lie within so many standard deviations
 
@@ -75,6 +75,20 @@ class Measures:
     def accuracy(self) -> float:
         """Share of the predictions that is correct."""
         return float(self.right.mean())
+
+    @cached_property
+    def reliability(self) -> Reliability | None:
+        """How far the probabilities can be trusted; None if there are none."""
+        probabilities = self.evidence.probabilities
+        if probabilities is None:
+            return None
+        return reliability(probabilities, self.evidence.truth, np.arange(probabilities.shape[1]))
+
+    def accuracy_without(self, names: set[str]) -> tuple[int, float]:
+        """Return how many test examples are left without these, and the accuracy on them."""
+        kept = np.array([name not in names for name in self.evidence.names])
+        count = int(kept.sum())
+        return count, float(self.right[kept].mean()) if count else float("nan")
 
     @cached_property
     def confusion(self) -> Array:

@@ -6,7 +6,7 @@ import numpy as np
 
 from hilbin._arrays import Array
 from hilbin.report.context import LARGE, Context
-from hilbin.report.markup import Html, file_name, fill, image, join, plural, section, short, signed
+from hilbin.report.markup import Html, file_name, fill, image, join, plural, section, short
 from hilbin.report.measures import turns
 from hilbin.report.pictures import data_uri, heat_scale, overlay
 
@@ -242,7 +242,7 @@ def _card(context: Context, i: int) -> tuple[Html, float]:
                 if right:
                     kind = "predicted, correct" if k == predicted else "second"
                 shown = image(source, f"Heat map for {context.classes[k]}")
-                parts.append(_framed(shown, kind, context.classes[k], evidence.scores[i, k]))
+                parts.append(_framed(shown, kind, context.classes[k], context.score(i, k)))
         pictures = fill('<div class="trio">{parts}</div>', parts=join(parts))
     card = fill(
         '<article class="card"><h3>{verdict}</h3><p class="file">{name}</p>{pictures}{scores}'
@@ -263,21 +263,21 @@ def _verdict(context: Context, predicted: int, other: int, right: bool) -> Html:
 
 
 def _scores(context: Context, i: int, predicted: int, other: int) -> Html:
-    scores = context.evidence.scores[i]
     return fill(
-        '<p class="score">scores {a} and {b}</p>',
-        a=signed(scores[predicted]),
-        b=signed(scores[other]),
+        '<p class="score">{what} {a} and {b}</p>',
+        what="scores" if context.evidence.probabilities is None else "probabilities",
+        a=context.score(i, predicted),
+        b=context.score(i, other),
     )
 
 
-def _framed(shown: Html, kind: str, label: str, score: float | None = None) -> Html:
+def _framed(shown: Html, kind: str, label: str, score: str = "") -> Html:
     return fill(
         "<figure>{shown}<figcaption><small>{kind}</small>{label}{score}</figcaption></figure>",
         shown=shown,
         kind=kind,
         label=fill("<b>{label}</b>", label=label) if label else Html(""),
-        score=Html("") if score is None else fill("<span>{s}</span>", s=signed(score)),
+        score=fill("<span>{s}</span>", s=score) if score else Html(""),
     )
 
 

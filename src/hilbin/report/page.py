@@ -15,11 +15,20 @@ from hilbin.files import write_whole
 from hilbin.inspection import Evidence
 from hilbin.report.accuracy import classes, headline, reject
 from hilbin.report.context import Caps, Context
-from hilbin.report.learned import duplicates, features, labels, provenance, unreadable, words
+from hilbin.report.learned import (
+    compared,
+    duplicates,
+    features,
+    labels,
+    provenance,
+    unreadable,
+    words,
+)
 from hilbin.report.markup import Html, fill, join, short
 from hilbin.report.measures import Measures
 from hilbin.report.mistakes import confusion, mistakes
 from hilbin.report.pictures import Pictures
+from hilbin.report.reliability import reliability
 
 SECTIONS = (
     ("Accuracy", headline),
@@ -28,9 +37,11 @@ SECTIONS = (
     ("Mistakes", mistakes),
     ("Words", words),
     ("Features", features),
+    ("Reliability", reliability),
     ("Labels", labels),
     ("Duplicates", duplicates),
     ("Reject option", reject),
+    ("Compared models", compared),
     ("Unreadable", unreadable),
     ("Provenance", provenance),
 )
