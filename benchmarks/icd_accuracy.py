@@ -15,7 +15,7 @@ from sets import SPARSE, Labeled, labeled_sets, one_class
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import LinearSVC
-from svms import LIBLINEAR, Coded, Linear, intersection, liblinear_is_here, libsvm
+from svms import LIBLINEAR, PAPER_C, Coded, Linear, intersection, liblinear_is_here, libsvm
 
 from hilbin.estimators import IntersectionSVC
 
@@ -112,7 +112,7 @@ def objective_errors(s: Labeled) -> dict[str, dict[float, float]]:
 def accuracy_by_c(s: Labeled) -> dict[str, list[float]]:
     """Test accuracy in percent at every C."""
     scaled = s.scaled()
-    Cs = IntersectionSVC().C * 10.0**DECADES
+    Cs = PAPER_C * 10.0**DECADES
     models = IntersectionSVC(max_iter=MOST_SWEEPS).path(s.X, s.y, Cs)
     curves = {OWN: [100 * model.score(s.X_test, s.y_test) for model in models]}
     if LIBLINEAR:

@@ -27,6 +27,7 @@ except ImportError:
 
 SOLVER = {"squared_hinge": "-s 1", "hinge": "-s 3"}
 ONE_PASS = "-e 1e10"
+PAPER_C = 1e-3  # of ICD, whatever the default of IntersectionSVC is
 
 
 def liblinear_is_here() -> bool:
@@ -47,7 +48,7 @@ class Coded:
     """
 
     def __init__(self, X: Any, y: Array, **parameters: Any):
-        self.model = IntersectionSVC(**parameters)
+        self.model = IntersectionSVC(**{"C": PAPER_C, **parameters})
         self.training = self.model._prepare(X, y, None)
         self.binner, self.labels = self.training.binner, self.training.targets
         self.encoded = self.encode(X)
@@ -145,7 +146,7 @@ class Linear:
 
 def libsvm(K: Array, y: Array, **parameters: Any) -> SVC:
     """LIBSVM on a Gram matrix, with the C of IntersectionSVC."""
-    return SVC(kernel="precomputed", C=IntersectionSVC().C, **parameters).fit(K, y)
+    return SVC(kernel="precomputed", C=PAPER_C, **parameters).fit(K, y)
 
 
 def intersection(coded: Coded, rows: Any = None) -> Array:

@@ -116,20 +116,49 @@ def test_single_precision(values):
     assert np.abs(double.astype(int) - single).max() <= 1
 
 
-def test_counts_are_kept():
+def test_whole_numbers_of_one_range_are_bins():
     counts = np.random.default_rng(0).integers(0, 1024, (300, 3)).astype(float)
-    counts[0] = 1023, 1000, 0
     counts[:, 2] = counts[:, 2] % 7
-    binner = HistogramBinner(10).fit(counts)
+    binner = HistogramBinner(10, scope="all").fit(counts)
     assert binner.integers_
-    np.testing.assert_array_equal(binner.transform(counts), counts)
-    assert binner.step_ == 100 / oracles.quantile(counts[counts > 0], 0.975)
+    high = oracles.quantile(counts[counts > 0], 0.975)
+    np.testing.assert_array_equal(binner.transform(counts), np.minimum(counts, high))
+    assert binner.step_ == 100 / high
     np.testing.assert_array_equal(binner.boundaries(2), np.arange(7))
-    np.testing.assert_array_equal(binner.transform([[2000.0, 3.7, 100.0]]), [[1023, 3, 6]])
-    assert HistogramBinner(10, keep_integers=False).fit_transform(counts).max() == 10
-    for other in (counts + 0.5, counts + 1, -counts):
-        assert not HistogramBinner(10, negative="shift").fit(other).integers_
-    assert HistogramBinner().fit(sp.csr_array(counts)).integers_
+    np.testing.assert_array_equal(binner.transform([[2000.0, 3.7, 100.0]]), [[high, 3, 6]])
+    for given in ({"keep_integers": False}, {"strategy": "sqrt"}, {"scope": "feature"}):
+        other = HistogramBinner(10, **{"scope": "all", **given}).fit(counts)
+        assert not other.integers_
+        assert other.transform(counts).max() == 10
+    for other in (counts + 0.5, 2 * counts):
+        assert not HistogramBinner(10, scope="all").fit(other).integers_
+    assert HistogramBinner(scope="all").fit(sp.csr_array(counts)).integers_
+
+
+@pytest.mark.parametrize("cell", [0.5, 1023.0, 1024.0, 5000.0, 1e9])
+def test_one_cell_changes_little(cell):
+    """Neither a fraction nor a large value among counts makes other bins of all the rest."""
+    counts = np.random.default_rng(0).poisson(3.0, (200, 30)).astype(float)
+    changed = counts.copy()
+    changed[17, 5] = cell
+    a, b = (HistogramBinner().fit(rows) for rows in (counts, changed))
+    assert a.scope_ == b.scope_ == "all"
+    np.testing.assert_array_equal([a.low_, a.high_], [b.low_, b.high_])
+    before, after = (m.transform(counts) * m.step_ for m in (a, b))
+    np.testing.assert_allclose(after, before, atol=1)  # a bin
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("scope", SCOPES)
+def test_whole_numbers_obey_scope_and_strategy(values, scope, strategy):
+    whole = np.ceil(100 * values)
+    fine = HistogramBinner(50, scope=scope, strategy=strategy)
+    codes = {
+        keep: clone(fine).set_params(keep_integers=keep).fit_transform(whole)
+        for keep in (True, False)
+    }
+    assert clone(fine).fit(whole).scope_ == scope
+    np.testing.assert_array_equal(codes[True], codes[False])
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)

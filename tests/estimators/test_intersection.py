@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
+from sklearn.datasets import load_digits
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from hilbin.estimators import IntersectionSVC, IntersectionSVR, ShapeFunction
@@ -167,6 +168,17 @@ def test_path_equals_separate_fits(loss):
     for m in models:
         alone = clone(m).fit(X, NAMES, sample_weight=weights)
         np.testing.assert_allclose(m.objective_, alone.objective_, rtol=1e-6)
+
+
+@pytest.mark.parametrize("data", ["digits", "noise"])
+def test_a_path_converges_for_any_c(data):
+    """Where no function separates the rows, a descent would take thousands of sweeps."""
+    rows, y = load_digits(return_X_y=True) if data == "digits" else (X, Y ^ (RNG.random(N) < 0.2))
+    models = IntersectionSVC().path(rows, y, np.logspace(-4, 2, 7))
+    assert all(m.converged_ for m in models)
+    assert max(m.n_iter_ for m in models) < 300
+    assert max((m.gap_ / m.objective_).max() for m in models) <= 0.1
+    assert models[-1].score(rows, y) >= models[0].score(rows, y)
 
 
 def test_path_of_crammer_singer():

@@ -117,6 +117,48 @@ def test_the_best_penalty(diabetes, alpha_selection):
         assert found.alpha_ == theirs.alpha_
 
 
+@pytest.mark.parametrize("alpha_selection", ["gcv", "loo"])
+@pytest.mark.parametrize("alpha", ["auto", 3.0])
+def test_fewer_rows_than_features(digits, alpha, alpha_selection, monkeypatch):
+    """The dual gives the model of the sums, in chunks, with weights and in files alike."""
+    X, y = digits[0][:150], digits[1][:150]
+    weight = np.random.default_rng(0).integers(0, 3, 150).astype(float)
+    feature_map = FrozenEstimator(AdditiveMap(Chi2(), 3).fit(X))
+    model = MapRidgeClassifier(feature_map, alpha, alpha_selection=alpha_selection)
+    dual = clone(model).fit(X, y, sample_weight=weight)
+    chunks = [(X[i : i + 40], y[i : i + 40], weight[i : i + 40]) for i in range(0, 150, 40)]
+    parts = clone(model).fit(as_chunks(chunks))
+    sparse = clone(model).fit(sp.csr_array(X), y, sample_weight=weight)
+    monkeypatch.setattr(MapRidgeClassifier, "_has_few_rows", lambda *_: False)
+    primal = clone(model).fit(X, y, sample_weight=weight)
+    for found in (dual, parts, sparse):
+        assert found.alpha_ == pytest.approx(primal.alpha_)
+        assert found.n_components_ == primal.n_components_ == 192
+        np.testing.assert_allclose(
+            found.decision_function(X), primal.decision_function(X), rtol=1e-6, atol=1e-6
+        )
+        if alpha == "auto" and alpha_selection == "loo":
+            np.testing.assert_allclose(found.errors_, primal.errors_, rtol=1e-4)
+
+
+def test_fewer_rows_than_features_make_no_matrix_of_features():
+    """Of 20,000 features it would have 3 GB."""
+    rng = np.random.default_rng(0)
+    X, y = rng.random((60, 20_000)), rng.random(60)
+    assert MapRidge().fit(X, y).coef_.shape == (20_000,)
+
+
+@pytest.mark.parametrize("scale", [1e-3, 1e3])
+def test_the_default_penalty_follows_the_scale(digits, scale):
+    X, y = digits
+    for rows in (X, X[:50]):
+        labels = y[: len(rows)]
+        plain = MapRidgeClassifier().fit(rows, labels)
+        found = MapRidgeClassifier().fit(scale * rows, labels)
+        np.testing.assert_allclose(found.alpha_, scale**2 * plain.alpha_, rtol=1e-8)
+        np.testing.assert_array_equal(found.predict(scale * X), plain.predict(X))
+
+
 def test_leaving_out_rows_on_components(digits):
     X, y = digits
     found = MapRidgeClassifier(alpha=[1.0, 1e3], alpha_selection="loo", n_components=9).fit(X, y)
@@ -201,7 +243,7 @@ def test_a_frozen_map_is_not_fitted(digits):
     X, y = digits
     ready = FourierMap(Gaussian(1e-3), 40, random_state=0).fit(X[:50])
     passes = []
-    found = MapRidge(FrozenEstimator(ready)).fit(
+    found = MapRidge(FrozenEstimator(ready), alpha=1.0).fit(
         as_chunks(X, y, rows=100), callback=lambda name, done, rows: passes.append((name, done))
     )
     assert passes == [("sums", k * 100) for k in range(1, 7)]
@@ -247,7 +289,7 @@ def test_unlabeled_rows_join_the_components(digits):
     theirs = RidgeClassifier(1.0).fit(everything.transform(X[:200]), y[:200])
     expected = theirs.decision_function(everything.transform(X))
     partly = np.where(np.arange(600) < 200, y, -1)
-    model = MapRidgeClassifier(n_components=12)
+    model = MapRidgeClassifier(alpha=1.0, n_components=12)
     fits = [
         clone(model).fit(X[:200], y[:200], unlabeled=X[200:]),
         clone(model).fit(X[:200], y[:200], unlabeled=[X[200:310], X[310:]]),
@@ -265,7 +307,7 @@ def test_unlabeled_rows_join_the_components(digits):
 def test_unlabeled_rows_join_the_components_of_groups(digits):
     X, y = digits
     groups = [("top", slice(0, 32), None), ("bottom", slice(32, 64), None)]
-    model = MapRidgeClassifier(column_groups=groups, n_components=7)
+    model = MapRidgeClassifier(alpha=1.0, column_groups=groups, n_components=7)
     parts = [PCA(7, svd_solver="full").fit(X[:, :32]), PCA(7, svd_solver="full").fit(X[:, 32:])]
     Z = np.hstack([parts[0].transform(X[:, :32]), parts[1].transform(X[:, 32:])])
     expected = RidgeClassifier(1.0).fit(Z[:200], y[:200]).decision_function(Z)
@@ -297,8 +339,8 @@ def test_partial_fit_adds_rows(digits, k):
 def test_calibration_by_rank(digits, n_classes):
     X, y = digits
     y = np.minimum(y, n_classes - 1)
-    plain = MapRidgeClassifier().fit(X, y)
-    found = MapRidgeClassifier(calibrate_rank=30).fit(split(X, y, 77))
+    plain = MapRidgeClassifier(alpha=1.0).fit(X, y)
+    found = MapRidgeClassifier(alpha=1.0, calibrate_rank=30).fit(split(X, y, 77))
     scores, before = found.decision_function(X), plain.decision_function(X)
     if n_classes > 2:
         np.testing.assert_allclose(np.sort(scores, axis=0)[-30], 0, atol=1e-9)
@@ -307,13 +349,13 @@ def test_calibration_by_rank(digits, n_classes):
         np.testing.assert_allclose(scores, before - (high - low) / 2, atol=1e-9)
     np.testing.assert_allclose(found.coef_, plain.coef_)
     weight = np.arange(600) % 3
-    weighted = MapRidgeClassifier(calibrate_rank=30).fit(X, y, sample_weight=weight)
-    repeated = MapRidgeClassifier(calibrate_rank=30).fit(
+    weighted = MapRidgeClassifier(alpha=1.0, calibrate_rank=30).fit(X, y, sample_weight=weight)
+    repeated = MapRidgeClassifier(alpha=1.0, calibrate_rank=30).fit(
         np.repeat(X, weight, axis=0), np.repeat(y, weight)
     )
     np.testing.assert_allclose(weighted.intercept_, repeated.intercept_, rtol=1e-8)
     with pytest.raises(ValueError, match="fewer rows than the rank, 1000"):
-        MapRidgeClassifier(calibrate_rank=1000).fit(X, y)
+        MapRidgeClassifier(alpha=1.0, calibrate_rank=1000).fit(X, y)
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])

@@ -8,7 +8,14 @@ from sklearn.decomposition import PCA
 from sklearn.linear_model import LinearRegression, Ridge, RidgeCV
 from sklearn.pipeline import make_pipeline
 
-from hilbin.solvers.ridge import pca, ridge, ridge_grid, ridge_path, unproject
+from hilbin.solvers.ridge import (
+    CenteredRows,
+    pca,
+    ridge,
+    ridge_grid,
+    ridge_path,
+    unproject,
+)
 from hilbin.stats import Moments
 
 
@@ -152,3 +159,35 @@ def test_the_grid_follows_the_scale():
         ridge_grid(Moments.of(10 * Z)), 100 * ridge_grid(Moments.of(Z)), rtol=1e-9
     )
     assert (ridge_grid(Moments.of(np.ones((3, 2)))) > 0).all()
+
+
+@settings(max_examples=15, deadline=None)
+@given(seed=st.integers(0, 1000), rows=st.integers(3, 30), weighted=st.booleans())
+def test_few_rows_say_the_same_as_their_sums(seed, rows, weighted):
+    """The dual: solutions, certificates, cross-validation and leaving out are those of sums."""
+    rng = np.random.default_rng(seed)
+    Z, T = rng.normal(size=(rows, 40)) + 5, rng.normal(size=(rows, 3)) + 7
+    w = rng.integers(1, 3, rows).astype(float) if weighted else None
+    sums, few = Moments.of(Z, T, w), CenteredRows.of(Z, T, w)
+    alphas = ridge_grid(sums)[6:]
+    np.testing.assert_allclose(ridge_grid(few)[6:], alphas, rtol=1e-12)
+    a, b = ridge_path(sums, alphas), ridge_path(few, alphas)
+    for alpha in alphas:
+        expected = ridge(sums, alpha)
+        for found in (ridge(few, alpha), b.at(alpha)):
+            np.testing.assert_allclose(found.coef, expected.coef, rtol=1e-6, atol=1e-9)
+            np.testing.assert_allclose(found.intercept, expected.intercept, rtol=1e-8)
+            assert found.objective == pytest.approx(expected.objective, rel=1e-6)
+            assert found.gap < 1e-10 * found.objective
+    np.testing.assert_allclose(b.freedom, a.freedom, rtol=1e-8)
+    np.testing.assert_allclose(b.gcv, a.gcv, rtol=1e-4)
+    assert b.best_alpha == a.best_alpha
+    np.testing.assert_allclose(b.leave_one_out(Z, T, w), a.leave_one_out(Z, T, w), rtol=1e-6)
+
+
+def test_a_row_of_no_weight_is_no_row():
+    Z, T, w = data(rows=6)
+    w[:2] = 0, 1
+    found = ridge(CenteredRows.of(Z, T, w), 1.0)
+    expected = ridge(CenteredRows.of(Z[w > 0], T[w > 0], w[w > 0]), 1.0)
+    np.testing.assert_allclose(found.coef, expected.coef, rtol=1e-10)

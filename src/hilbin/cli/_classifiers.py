@@ -28,7 +28,7 @@ KERNELS: dict[str, Any] = {
     "exp-chi2": Exponential(Chi2(), gamma="mean"),
     LINEAR: Linear(),
 }
-DEFAULT_C = IntersectionSVC().C
+DEFAULT_C = 1e-3
 BINS = {True: 16, False: 100}  # of images (more make larger files, not better ones), of tables
 COMPONENTS = 3
 COMPONENTS_IN_EXPONENT = 2

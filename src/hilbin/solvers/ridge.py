@@ -1,4 +1,4 @@
-r"""Ridge regression and principal components from sums.
+r"""Ridge regression and principal components from sums, or from rows if they are few.
 
 **Problem.** With the centered sums :math:`S, V` of :class:`~hilbin.stats.Moments`,
 
@@ -18,6 +18,12 @@ the result.
 :math:`O(D^3)` of the eigen-decomposition the reduction to three diagonals is most; fewer components
 make it up to three times faster.
 
+**Fewer rows than features.** With the centered rows :math:`R`, times the roots of their weights,
+:math:`S = R^\top R`, and the same solution is :math:`W = R^\top (R R^\top + \alpha I)^{-1} T`: a
+problem of :math:`n` unknowns. If :math:`R R^\top = U \Lambda U^\top`, then
+:math:`Q = R^\top U \Lambda^{-1/2}` are the directions of :math:`S` in which rows differ, and the
+others change nothing. :class:`CenteredRows` stands in for the sums.
+
 **Stopping rule.** None. With the residual :math:`r = (S + \alpha I) W - V` the objective is
 :math:`r^\top (S + \alpha I)^{-1} r` above its optimum, at most :math:`\|r\|^2 / \alpha`, which is
 ``gap``. The ``residual`` of components is the largest :math:`\|S u - \lambda u\|` over the largest
@@ -36,10 +42,19 @@ Linear Approximation to the χ² Kernel with Geometric Convergence*.
 """
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
-from scipy.linalg import LinAlgError, cho_factor, cho_solve, eigh, lstsq
+from scipy.linalg import (
+    LinAlgError,
+    cho_factor,
+    cho_solve,
+    cholesky,
+    eigh,
+    lstsq,
+    solve_triangular,
+)
+from scipy.sparse.linalg import LinearOperator, aslinearoperator
 
 from hilbin._arrays import Array
 from hilbin.solvers.problem import Result
@@ -49,12 +64,87 @@ ROWS_AT_ONCE = 1024  # of a pass over rows
 MOST_FREEDOM = 0.95  # of the rows: beyond, a few equal rows decide what cross-validation says
 
 
-def ridge(moments: Moments, alpha: float) -> Result:
+@dataclass(frozen=True)
+class CenteredRows:
+    """Rows and targets in place of their moments, for fewer rows than features.
+
+    Parameters
+    ----------
+    n : float
+        Sum of the weights.
+    mean : array of shape (D,)
+        Mean of the rows.
+    target_mean : array of shape (c,)
+        Mean of the targets.
+    rows : array of shape (rows, D)
+        Centered rows, times the roots of their weights.
+    targets : array of shape (rows, c)
+        The same of the targets.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hilbin.solvers.ridge import CenteredRows, ridge
+    >>> few = CenteredRows.of(np.array([[0.0, 1.0], [2.0, 1.0]]), np.array([[1.0], [5.0]]))
+    >>> ridge(few, 0.0).coef.ravel()
+    array([2., 0.])
+    """
+
+    n: float
+    mean: Array
+    target_mean: Array
+    rows: Array
+    targets: Array
+
+    @classmethod
+    def of(cls, Z: Array, T: Array, weight: Array | None = None) -> Self:
+        """Return the centered rows of a weight above 0.
+
+        Parameters
+        ----------
+        Z : array of shape (rows, D)
+            Rows.
+        T : array of shape (rows, c)
+            Targets.
+        weight : array of shape (rows,), optional
+            Weights; a weight of 2 is the row twice.
+
+        Returns
+        -------
+        rows : CenteredRows
+        """
+        weight = np.ones(len(Z)) if weight is None else np.asarray(weight, np.float64)
+        if not weight.all():
+            Z, T, weight = Z[weight > 0], T[weight > 0], weight[weight > 0]
+        n, root = float(weight.sum()), np.sqrt(weight)[:, None]
+        mean, target_mean = weight @ Z / (n or 1.0), weight @ T / (n or 1.0)
+        return cls(n, mean, target_mean, root * (Z - mean), root * (T - target_mean))
+
+    @property
+    def scatter(self) -> LinearOperator:
+        """The matrix ``S``, to be multiplied by."""
+        return aslinearoperator(self.rows.T) @ aslinearoperator(self.rows)
+
+    @property
+    def cross(self) -> Array:
+        """Centered sum of products of rows and targets, of shape (D, c)."""
+        return self.rows.T @ self.targets
+
+    @property
+    def target_squares(self) -> Array:
+        """Centered sum of squares of every target."""
+        return np.square(self.targets).sum(axis=0)
+
+
+Sums = Moments | CenteredRows
+
+
+def ridge(moments: Sums, alpha: float) -> Result:
     """Ridge regression for one penalty; the module says what it solves.
 
     Parameters
     ----------
-    moments : Moments
+    moments : Moments or CenteredRows
         Moments of rows and targets.
     alpha : float
         Penalty, at least 0; 0 is least squares, of least norm if there are several solutions.
@@ -73,13 +163,22 @@ def ridge(moments: Moments, alpha: float) -> Result:
     >>> result.coef.round(12), result.intercept.round(12)
     (array([[2.]]), array([1.]))
     """
-    H = moments.scatter + 0.0
+    if isinstance(moments, CenteredRows):
+        rows = moments.rows
+        W = rows.T @ _shifted_solve(rows @ rows.T, alpha, moments.targets)
+    else:
+        W = _shifted_solve(moments.scatter + 0.0, alpha, moments.cross)
+    return _certified(moments, alpha, W)
+
+
+def _shifted_solve(H: Array, alpha: float, right: Array) -> Array:
+    """Solve ``(H + alpha I) X = right``, with the least norm if it is singular; changes ``H``."""
     H[np.diag_indices_from(H)] += alpha
     try:
-        W = solve_definite(H, moments.cross)
+        return solve_definite(H, right)
     except LinAlgError:
-        W = lstsq(H, moments.cross, check_finite=False, cond=len(H) * np.finfo(float).eps)[0]
-    return _certified(moments, alpha, W)
+        cond = len(H) * np.finfo(float).eps
+        return np.asarray(lstsq(H, right, check_finite=False, cond=cond)[0])
 
 
 def solve_definite(A: Array, B: Array, *, overwrite: bool = False) -> Array:
@@ -92,10 +191,10 @@ def solve_definite(A: Array, B: Array, *, overwrite: bool = False) -> Array:
     return cho_solve(factor, B, check_finite=False)
 
 
-def _certified(moments: Moments, alpha: float, W: Array) -> Result:
-    SW = moments.scatter @ W
-    residual = SW + alpha * W - moments.cross
-    loss = moments.target_squares.sum() - 2 * (W * moments.cross).sum() + (W * SW).sum()
+def _certified(moments: Sums, alpha: float, W: Array) -> Result:
+    SW, cross = moments.scatter @ W, moments.cross
+    residual = SW + alpha * W - cross
+    loss = moments.target_squares.sum() - 2 * (W * cross).sum() + (W * SW).sum()
     objective = max(float(loss), 0.0) + alpha * float((W * W).sum())
     squares = float((residual * residual).sum())
     gap = squares / alpha if alpha > 0 else squares  # no bound without a penalty: the gradient
@@ -103,12 +202,12 @@ def _certified(moments: Moments, alpha: float, W: Array) -> Result:
     return Result(W, np.empty(0), objective, gap, 1, True, intercept)
 
 
-def ridge_path(moments: Moments, alphas: Any) -> "RidgePath":
+def ridge_path(moments: Sums, alphas: Any) -> "RidgePath":
     """Ridge regression for many penalties at the cost of one eigen-decomposition.
 
     Parameters
     ----------
-    moments : Moments
+    moments : Moments or CenteredRows
         Moments of rows and targets.
     alphas : array-like of float
         Penalties, at least 0.
@@ -127,8 +226,7 @@ def ridge_path(moments: Moments, alphas: Any) -> "RidgePath":
     array([2. , 1.5])
     """
     alphas = np.unique(np.asarray(alphas, np.float64))
-    lam, Q = eigh(moments.scatter, check_finite=False)
-    lam = np.maximum(lam, 0)
+    lam, Q = _spectrum(moments)
     squares = np.square(Q.T @ moments.cross)
     n = moments.n
     gcv, freedom = np.empty((alphas.size, squares.shape[1])), np.empty(alphas.size)
@@ -142,20 +240,31 @@ def ridge_path(moments: Moments, alphas: Any) -> "RidgePath":
     return RidgePath(moments, alphas, lam, Q, gcv, freedom)
 
 
+def _spectrum(moments: Sums) -> tuple[Array, Array]:
+    """Return eigenvalues of the scatter and their directions, of rows the positive ones."""
+    if not isinstance(moments, CenteredRows):
+        lam, Q = eigh(moments.scatter, check_finite=False)
+        return np.maximum(lam, 0), Q
+    lam, U = eigh(moments.rows @ moments.rows.T, check_finite=False)
+    kept = lam > len(lam) * np.finfo(float).eps * lam.max(initial=0)
+    lam = lam[kept]
+    return lam, moments.rows.T @ (U[:, kept] / np.sqrt(lam))
+
+
 @dataclass(frozen=True)
 class RidgePath:
     """Ridge regression for many penalties, from one eigen-decomposition.
 
     Parameters
     ----------
-    moments : Moments
+    moments : Moments or CenteredRows
         Moments of rows and targets.
     alphas : array of shape (a,)
         Penalties, ascending.
-    eigenvalues : array of shape (D,)
-        Eigenvalues of the scatter.
-    directions : array of shape (D, D)
-        Eigenvectors of the scatter, as columns.
+    eigenvalues : array of shape (k,)
+        Eigenvalues of the scatter: all, or the positive ones of few rows.
+    directions : array of shape (D, k)
+        Their eigenvectors, as columns.
     gcv : array of shape (a, c)
         Generalized cross-validation error of every penalty and target.
     freedom : array of shape (a,)
@@ -175,7 +284,7 @@ class RidgePath:
     (3, 1)
     """
 
-    moments: Moments
+    moments: Sums
     alphas: Array
     eigenvalues: Array
     directions: Array
@@ -240,12 +349,59 @@ def shifted_inverse(eigenvalues: Array, alpha: Any) -> Array:
     return np.divide(1, shifted, out=np.zeros_like(shifted), where=np.abs(shifted) > least)
 
 
-def ridge_grid(moments: Moments) -> Array:
-    """Return penalties worth trying, whatever the scale of the rows: around the mean eigenvalue.
+def leverages(moments: Sums, alpha: float, Z: Array, chosen: Array | None = None) -> Array:
+    """Return how much every row decides its own score, :math:`h_i` for a weight of 1.
 
     Parameters
     ----------
-    moments : Moments
+    moments : Moments or CenteredRows
+        Moments of the rows.
+    alpha : float
+        Penalty.
+    Z : array of shape (rows, D)
+        Some of the rows.
+    chosen : array of int, optional
+        The features that count; all by default.
+
+    Returns
+    -------
+    leverages : array of shape (rows,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hilbin.solvers.ridge import leverages
+    >>> from hilbin.stats import Moments
+    >>> Z = np.array([[0.0], [1.0], [2.0]])
+    >>> leverages(Moments.of(Z), 0.0, Z).round(3)
+    array([0.833, 0.333, 0.833])
+    """
+    rows = Z - moments.mean
+    if isinstance(moments, CenteredRows):
+        H, sides = moments.rows @ moments.rows.T, rows @ moments.rows.T
+    elif chosen is None:
+        H, sides = moments.scatter + 0.0, rows
+    else:
+        H, sides = moments.scatter[np.ix_(chosen, chosen)], rows[:, chosen]
+    least = np.finfo(float).eps * len(H) * float(np.trace(H))
+    alpha = max(alpha, least or 1.0)
+    H[np.diag_indices_from(H)] += alpha
+    factor = cholesky(H, lower=True, check_finite=False)
+    solved = solve_triangular(factor, sides.T, lower=True, check_finite=False)
+    squares = np.square(solved).sum(axis=0)
+    if isinstance(moments, CenteredRows):
+        squares = (np.square(rows).sum(axis=1) - squares) / alpha
+    return 1 / moments.n + squares
+
+
+def ridge_grid(moments: Sums) -> Array:
+    """Return penalties worth trying, whatever the scale of the rows: around the mean eigenvalue.
+
+    The mean is over as many eigenvalues as can be positive.
+
+    Parameters
+    ----------
+    moments : Moments or CenteredRows
         Moments of the rows.
 
     Returns
@@ -258,10 +414,14 @@ def ridge_grid(moments: Moments) -> Array:
     >>> from hilbin.solvers.ridge import ridge_grid
     >>> from hilbin.stats import Moments
     >>> ridge_grid(Moments.of(np.array([[0.0], [2.0]])))[[0, -1]]
-    array([2.e-08, 2.e+02])
+    array([2.e-06, 2.e+03])
     """
-    scale = float(np.trace(moments.scatter)) / max(moments.mean.size, 1)
-    return (scale or 1.0) * np.logspace(-8, 2, 21)
+    if isinstance(moments, CenteredRows):
+        total = float(np.square(moments.rows).sum())
+    else:
+        total = float(np.trace(moments.scatter))
+    scale = total / max(min(moments.mean.size, moments.n - 1), 1)
+    return (scale or 1.0) * np.logspace(-6, 3, 19)
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,8 @@ Wu (ECCV 2010, equation 13) maps a value to :math:`\lfloor V (x - a) / (b - a) \
 :math:`a` the least training value and :math:`b` the 97.5th percentile. Here the result is clipped
 to :math:`[0, V]`; ``a`` is the 2.5th percentile, which a few outliers do not move, and is zero
 where zeros are common; ``b`` is the percentile of the values *above* ``a``, so that it exists where
-most values are zero; the range is per feature or common to all; and whole numbers are kept.
+most values are zero; the range is per feature or common to all, as the data ask for; and the bins
+of a common range of whole numbers are these numbers.
 
 One unit of length serves all bins and features: a bin is ``step_`` wide, with ``V * step_ = 100``.
 The intersection kernel in this unit is the same, up to rounding, whatever the number of bins is,
@@ -27,6 +28,7 @@ from hilbin._parameters import estimator, require_choice, require_positive, requ
 from hilbin._state import require, require_offsets, require_vector
 from hilbin.estimators._fit import checked_weights
 from hilbin.estimators.intersection.quantiles import (
+    comparable,
     extremes,
     low_quantiles,
     quantile_edges,
@@ -44,6 +46,7 @@ MOST_BINS = 65535
 # a little more than 1, so that rounding does not keep the high end from its level
 STRETCH, STRETCH_32 = (float(1 + 4 * np.finfo(dtype).eps) for dtype in (np.float64, np.float32))
 STRATEGIES = ("uniform", "sqrt", "quantile")
+SCOPES = ("auto", "feature", "all")
 VALUES_PER_TASK = 1 << 20
 VALUES_AT_ONCE = 1 << 15
 
@@ -105,14 +108,17 @@ class HistogramBinner(BinnedRows, TransformerMixin, BaseEstimator):
         the range.
     strategy : {"uniform", "sqrt", "quantile"}, default="uniform"
         How bins are spaced.
-    scope : {"feature", "all"}, default="feature"
-        Whether every feature has its own range, or all have one, as suits histograms whose bins
-        are comparable.
+    scope : {"auto", "feature", "all"}, default="auto"
+        Whether every feature has its own range, as suits columns of different units, or all have
+        one, as suits histograms, whose bins are comparable: a rare bin weighs less than a common
+        one. "auto" decides by the rows alone, see :func:`comparable`; ``scope_`` says how.
     quantile : float, default=0.975
         Which quantile is the high end of the range; ``1 - quantile`` is the low end.
     keep_integers : bool, default=True
-        Leave the values as they are if all are whole numbers from 0 to 1023: a histogram of counts
-        needs no quantization. Has no effect if ``n_bins`` is ``None``.
+        Make whole numbers the bins, instead of ``n_bins`` even ones, if all features share a range
+        of at most 1023 of them: a histogram of counts needs no rounding. The ends of the range
+        are the same either way. Has no effect if ``n_bins`` is ``None`` or ``strategy`` is not
+        "uniform".
     negative : {"error", "shift"}, default="error"
         What to do with negative values: complain, or measure every feature from the low end of its
         range, as suits data that are no histograms. A sparse ``X`` cannot be shifted.
@@ -127,8 +133,10 @@ class HistogramBinner(BinnedRows, TransformerMixin, BaseEstimator):
         Largest level of each feature, if quantized.
     step_ : float
         Width of a bin in hundredths of the range.
+    scope_ : str
+        "feature" or "all".
     integers_ : bool
-        Whether values were kept because they are whole numbers.
+        Whether the bins are whole numbers.
     shifted_ : bool
         Whether zero is not the least value.
     origin_ : ndarray of shape (n_features,)
@@ -161,7 +169,7 @@ class HistogramBinner(BinnedRows, TransformerMixin, BaseEstimator):
     n_bins: int | None = 100
     _: KW_ONLY
     strategy: str = "uniform"
-    scope: str = "feature"
+    scope: str = "auto"
     quantile: float = 0.975
     keep_integers: bool = True
     negative: str = "error"
@@ -258,7 +266,7 @@ class HistogramBinner(BinnedRows, TransformerMixin, BaseEstimator):
         if self.n_bins is not None:
             require_whole("n_bins, if not None,", self.n_bins, 1, MOST_BINS)
         require_choice("strategy", self.strategy, STRATEGIES)
-        require_choice("scope", self.scope, ("feature", "all"))
+        require_choice("scope", self.scope, SCOPES)
         require_choice("negative", self.negative, ("error", "shift"))
         require_positive("quantile", self.quantile, most=1)
 
@@ -297,20 +305,21 @@ class HistogramBinner(BinnedRows, TransformerMixin, BaseEstimator):
         self._check_parameters()
         d = X.shape[1]
         least, greatest = extremes(X)
-        self.integers_ = self.n_bins is not None and self.keep_integers and _are_counts(X, greatest)
-        if self.scope == "all" or self.integers_:
+        self.scope_ = self.scope
+        if self.scope == "auto":
+            self.scope_ = "all" if comparable(X, weights, self.n_jobs) else "feature"
+        low, top = least, greatest
+        if self.scope_ == "all":
             low, top = least.min(keepdims=True), greatest.max(keepdims=True)
-        else:
-            low, top = least, greatest
         self.origin_ = np.broadcast_to(low, d).astype(np.float64)
-        if self.integers_:
-            low = np.zeros(1, X.dtype)
-        else:
-            low = low_quantiles(X, low, round(1 - self.quantile, 12), weights, self.n_jobs)
+        low = low_quantiles(X, low, round(1 - self.quantile, 12), weights, self.n_jobs)
         high = quantiles_above(X, low, self.quantile, weights, self.n_jobs)
         high = np.where(high > low, high, top)
-        if self.strategy == "quantile" and self.n_bins is not None and not self.integers_:
+        if self.strategy == "quantile" and self.n_bins is not None:
             self.edges_, self.offsets_ = quantile_edges(X, low, int(self.n_bins), weights)
+        even = self.n_bins is not None and self.strategy == "uniform" and self.scope_ == "all"
+        few = float(high.max(initial=0)) - float(low.min(initial=0)) <= MOST_INTEGER
+        self.integers_ = even and self.keep_integers and few and _are_whole(X)
         self.low_ = np.broadcast_to(low, d).astype(np.float64)
         self.high_ = np.broadcast_to(high, d).astype(np.float64)
         self.shifted_ = bool((self.origin_ < 0).any())
@@ -332,7 +341,7 @@ class HistogramBinner(BinnedRows, TransformerMixin, BaseEstimator):
         else:
             power = 2 if self.strategy == "sqrt" else 1
             self.step_, self.scale_ = RANGE / self.n_bins, float(self.n_bins) ** power * per_unit
-        bins = MOST_INTEGER if self.integers_ else self.n_bins
+        bins = self.high_ - self.low_ if self.integers_ else self.n_bins
         self.last_ = np.where(per_unit > 0, bins, 0).astype(np.int64)
         self.last_ = self.encode(greatest[None, :])[0].astype(np.int64)
 
@@ -398,10 +407,8 @@ class HistogramBinner(BinnedRows, TransformerMixin, BaseEstimator):
         return tags
 
 
-def _are_counts(X: Matrix, greatest: Array) -> bool:
+def _are_whole(X: Matrix) -> bool:
     values = X.data if sp.issparse(X) else X
-    if greatest.max(initial=0) > MOST_INTEGER or (values.size and values.min() < 0):
-        return False
     head = values[: 1 << 10]
     return bool((head == np.floor(head)).all() and (values == np.floor(values)).all())
 

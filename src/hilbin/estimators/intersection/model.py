@@ -1,7 +1,8 @@
 """What the intersection SVMs share: rows to levels, the choice of rows, the model of look-ups."""
 
-from collections.abc import Sequence
-from dataclasses import KW_ONLY, dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import KW_ONLY, dataclass, replace
+from functools import cached_property, partial
 from typing import Any, Self
 
 import numpy as np
@@ -20,6 +21,7 @@ from hilbin.estimators._fit import (
     checked_weights,
     last_duals,
     random_seed,
+    solve_again,
     with_callbacks,
 )
 from hilbin.estimators.intersection.binner import (
@@ -28,9 +30,11 @@ from hilbin.estimators.intersection.binner import (
     HistogramBinner,
 )
 from hilbin.estimators.intersection.shapes import ShapeFunction, ShapeLookup
+from hilbin.estimators.probability import parts_left_out, row_keys
 from hilbin.kernels import Intersection
-from hilbin.solvers import Result, gram_rows
+from hilbin.solvers import Problem, Result, gram_rows, icd
 from hilbin.solvers.lookup import Levels, LookupRows
+from hilbin.solvers.newton import newton
 
 SOLVERS = ("auto", "lookup", "gram")
 EXACT = (1e-10, 3000)  # tolerance and sweeps of few rows
@@ -41,6 +45,13 @@ INTERCEPT_SHARE = 0.1  # of a typical row's norm
 # (features, bins) of n_bins="auto". What rounding does to a sum of d features is as 1 / sqrt(d) of
 # what it does to one; the look-ups of 31 and 15 bins fill two cache lines and one.
 AUTO_BINS = ((2000, 15), (500, 31), (0, 100))
+# A descent of few rows that has not converged after so many sweeps, or has by its gradient but not
+# by its gap, is finished by Newton's method.
+SLOW_SWEEPS, MOST_NEWTON_ROWS, WIDE_GAP = 200, 2000, 0.1
+# C="scale" is the second over the mean of k(x, x), at least the first; C="auto" tries the others.
+LEAST_COST, SCALE_COST = 1e-3, 2.0
+COSTS = np.array([0.3, 1.0, 3.0, 10.0, 30.0, 100.0])
+SWEEPS_OF_CHOICE = 50
 
 
 @dataclass(frozen=True)
@@ -54,6 +65,36 @@ class Training:
     targets: Array
     weights: Array
     seed: int
+    n_jobs: int | None = None
+
+    @cached_property
+    def gram(self) -> Array:
+        """The Gram matrix, in float64."""
+        return Intersection().gram(self.levels.values(), n_jobs=self.n_jobs)
+
+    def solve(
+        self, problem: Problem, *, max_iter: int, callback: Any = None, **course: Any
+    ) -> Result:
+        """Descend; where that is slow and rows are few, finish by Newton's method.
+
+        The descent takes more sweeps the larger ``C`` is, if no function separates the rows.
+        """
+        few = problem.linear.size <= MOST_NEWTON_ROWS
+        squared = few and not problem.epsilon and bool((problem.diagonal > 0).all())
+        most = min(max_iter, SLOW_SWEEPS) if squared else max_iter
+        given: dict[str, Any] = {"seed": self.seed, "callback": callback, **course}
+        result = icd(self.rows, problem, max_iter=most, **given)
+        stopped = not result.converged and result.n_iter < most
+        wide = result.converged and result.gap > WIDE_GAP * abs(result.objective)
+        if stopped or not squared or max_iter <= SLOW_SWEEPS or (result.converged and not wide):
+            return result
+
+        def count_on(n_iter: int, violation: float) -> bool:
+            return callback is None or callback(most + n_iter, violation)
+
+        watched = None if callback is None else count_on
+        end = newton(self.gram, problem, start=result.coef, callback=watched)
+        return replace(end, n_iter=result.n_iter + end.n_iter)
 
 
 @estimator
@@ -65,8 +106,11 @@ class IntersectionModel(BinnedRows, CallbackSupportMixin, CostPath, BaseEstimato
     n_bins : "auto", int or None, default="auto"
         Bins per feature; ``None`` trains on the values as they are. "auto" is 100, but 31 from 500
         features on and 15 from 2000, where rounding averages out and short look-ups are faster.
-    strategy, scope : str, default="uniform", "feature"
+    strategy : {"uniform", "sqrt", "quantile"}, default="uniform"
         How bins are spaced, as in :class:`HistogramBinner`.
+    scope : {"auto", "feature", "all"}, default="auto"
+        Whether every feature has a range of its own, as suits tables, or all have one, as suits
+        histograms. "auto" decides by the rows, as in :class:`HistogramBinner`.
     negative : {"shift", "error"}, default="shift"
         What to do with negative values: measure every feature from its low end, or raise an error,
         as suits histograms. See :class:`HistogramBinner`.
@@ -96,6 +140,8 @@ class IntersectionModel(BinnedRows, CallbackSupportMixin, CostPath, BaseEstimato
 
     Attributes
     ----------
+    C_ : float
+        The weight of the loss in use.
     intercept_ : ndarray of shape (n_scores,)
         Constant part of the scores.
     shape_functions_ : list of ShapeFunction
@@ -116,11 +162,11 @@ class IntersectionModel(BinnedRows, CallbackSupportMixin, CostPath, BaseEstimato
         Their names, if ``X`` has some.
     """
 
-    C: float = 1e-3
+    C: Any = "scale"
     _: KW_ONLY
     n_bins: int | str | None = "auto"
     strategy: str = "uniform"
-    scope: str = "feature"
+    scope: str = "auto"
     negative: str = "shift"
     fit_intercept: bool = True
     intercept_scaling: Any = "auto"
@@ -134,7 +180,10 @@ class IntersectionModel(BinnedRows, CallbackSupportMixin, CostPath, BaseEstimato
     verbose: int = 0
 
     def _check_parameters(self) -> None:
-        require_positive("C", self.C)
+        if isinstance(self.C, str):
+            require_choice("C, if not a number,", self.C, ("scale", "auto"))
+        else:
+            require_positive("C", self.C)
         require_positive("tol", self.tol)
         require_choice("solver", self.solver, SOLVERS)
         if isinstance(self.intercept_scaling, str):
@@ -207,7 +256,7 @@ class IntersectionModel(BinnedRows, CallbackSupportMixin, CostPath, BaseEstimato
         elif self.fit_intercept:
             constant = float(self.intercept_scaling) ** 2
         seed = random_seed(self.random_state)
-        return Training(binner, levels, rows, constant, targets, weights, seed)
+        return Training(binner, levels, rows, constant, targets, weights, seed, self.n_jobs)
 
     def _solver_rows(self, levels: Levels, problems: int) -> Any:
         n, d = levels.shape
@@ -225,6 +274,38 @@ class IntersectionModel(BinnedRows, CallbackSupportMixin, CostPath, BaseEstimato
         """Return how the problems are solved."""
         limits: dict[str, Any] = {"tol": self.tol, "max_iter": self.max_iter, "exact": EXACT}
         return {**limits, "starts": starts, "n_jobs": self.n_jobs}
+
+    def _cost(self, training: Training, solver: Callable[..., Result]) -> float:
+        """Return ``C``, in units of the mean of k(x, x), or the best of some for rows left out.
+
+        ``solver(k, cost=, left_out=, ...)`` solves a problem of the fit. Errors of every part of
+        the rows are added up. Each solution starts from that of the next smaller ``C``.
+        """
+        if not isinstance(self.C, str):
+            return float(self.C)
+        unit = 1 / (float(np.average(training.rows.norms, weights=training.weights)) or 1.0)
+        if self.C == "scale":
+            return max(LEAST_COST, SCALE_COST * unit)
+        costs = COSTS * unit
+        groups = training.targets if hasattr(self, "classes_") else np.zeros(training.weights.size)
+        keys, errors = row_keys(training.levels.rows), np.zeros(costs.size)
+        course: dict[str, Any] = {"tol": self.tol, "max_iter": SWEEPS_OF_CHOICE}
+        for left_out in parts_left_out(keys, groups.astype(np.intp)):
+            weights = training.weights[left_out]
+            levels = replace(training.levels, rows=training.levels.rows[left_out])
+            duals = [np.zeros(shape) for shape in self._shapes(training)]
+            for i, cost in enumerate(costs):
+                at = partial(solver, cost=cost)
+                results = solve_again(at, duals, left_out, n_jobs=self.n_jobs, **course)
+                duals = [r.dual for r in results]
+                coef, intercept = columns(results)
+                scores = levels.scores(training.levels.lookup(coef), self.n_jobs) + intercept
+                errors[i] += weights @ self._errors(training, left_out, scores)
+        return float(costs[np.argmin(errors)])
+
+    def _errors(self, training: Training, rows: Array, scores: Array) -> Array:
+        """Return how wrong the scores of some rows are."""
+        raise NotImplementedError
 
     def _keep(
         self, fit: Fit, training: Training, coef: Array, intercept: Array, results: list[Result]
@@ -287,3 +368,12 @@ class IntersectionModel(BinnedRows, CallbackSupportMixin, CostPath, BaseEstimato
         full = np.zeros((*rows.shape, each.shape[1]))
         full[np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr)), rows.indices] = each
         return full
+
+
+def columns(results: Sequence[Result]) -> tuple[Array, Array]:
+    """Return coefficients, a column for every score, and intercepts."""
+    coef = np.column_stack([r.coef for r in results])
+    intercept = np.hstack([r.intercept for r in results])
+    if coef.shape[1] == 2:  # the difference of two scores is one score
+        return coef[:, 1:] - coef[:, :1], intercept[1:] - intercept[:1]
+    return coef, intercept

@@ -11,6 +11,10 @@ from hilbin._core import core
 
 VALUES_AT_ONCE = 1 << 17
 NO_WEIGHTS = np.empty(0)
+# What makes columns comparable: so many of them, and sizes of rows that differ by no more than this
+# share, so many zeros, or ranges that differ by no more than this factor.
+FEWEST, SAME_SIZE, MOSTLY_ZERO, SAME_RANGE = 8, 0.05, 0.8, 5.0
+ENOUGH_ROWS = 5000  # to find that out
 
 
 def extremes(X: Matrix) -> tuple[Array, Array]:
@@ -115,3 +119,42 @@ def _all_values(X: Matrix, weights: Array | None) -> tuple[Array, Array]:
         return X.data, NO_WEIGHTS if w is None else w
     w = None if weights is None else np.repeat(weights, X.shape[1])
     return np.ascontiguousarray(X).ravel(), NO_WEIGHTS if w is None else w
+
+
+def comparable(X: Matrix, weights: Array | None, n_jobs: int | None) -> bool:
+    """Tell whether the columns are bins of histograms or the like, by the rows alone.
+
+    They are if no value is negative and one of these holds: rows have about the same sum or length,
+    to which more than one column contributes; most values are zero, and no few columns are larger
+    than all others; or most columns have about the same range, as pixels have. Quantiles decide,
+    which no single value moves; every tenth row or so is enough where there are many.
+    """
+    least, _ = extremes(X)
+    if X.shape[1] < FEWEST or least.min(initial=0) < 0:
+        return False
+    some = slice(None, None, 1 + X.shape[0] // ENOUGH_ROWS)
+    X, weights = X[some], None if weights is None else weights[some]
+    zeros = np.zeros(X.shape[1])
+    typical = quantiles_above(X, zeros, 0.5, weights, n_jobs).astype(np.float64)
+    count = typical.sum() ** 2 / (float(typical @ typical) or 1.0)  # of columns that matter
+    squares = X.multiply(X) if sp.issparse(X) else X * X
+    sums, lengths = (np.asarray(A.sum(axis=1), np.float64).ravel() for A in (X, squares))
+    if count >= 2 and min(_spread(a, weights) for a in (sums, np.sqrt(lengths))) <= SAME_SIZE:
+        return True
+    w = np.ones(X.shape[0]) if weights is None else weights
+    filled = float(w @ np.asarray((X != 0).sum(axis=1)).ravel()) / (w.sum() * X.shape[1])
+    if count >= FEWEST and filled <= 1 - MOSTLY_ZERO:
+        return True
+    high = np.sort(quantiles_above(X, zeros, 0.975, weights, n_jobs))
+    high = high[high > 0]
+    tenth = high.size // 10
+    return bool(high.size) and bool(SAME_RANGE * high[tenth] >= high[-1 - tenth])
+
+
+def _spread(values: Array, weights: Array | None) -> float:
+    """Return how far the 90th percentile is from the 10th, over the median."""
+    below = np.full(1, -np.inf)
+    low, middle, high = (
+        float(quantiles_above(values[:, None], below, q, weights, 1)[0]) for q in (0.1, 0.5, 0.9)
+    )
+    return (high - low) / middle if middle > 0 else np.inf

@@ -6,8 +6,9 @@ functions of one value each, training and prediction are look-ups, and every sco
 what each feature gave to it.
 """
 
-from collections.abc import Sequence
-from dataclasses import KW_ONLY
+from collections.abc import Callable, Sequence
+from dataclasses import KW_ONLY, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,16 +16,19 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from hilbin._arrays import Array
 from hilbin._parameters import estimator, require_choice
-from hilbin.estimators._fit import Fit, Pair, ScoreClassifier, check_classes, class_factors
-from hilbin.estimators.intersection.model import IntersectionModel, Training
-from hilbin.solvers import Hinge, Result, crammer_singer, icd
+from hilbin.estimators._fit import Fit, Pair, check_classes, class_factors, solve_again
+from hilbin.estimators.intersection.model import EXACT, IntersectionModel, Training, columns
+from hilbin.estimators.probability import ProbabilityClassifier, row_keys
+from hilbin.solvers import Hinge, Result, crammer_singer
+from hilbin.solvers.gram import GramRows
 
 LOSSES = {"squared_hinge": Hinge(squared=True), "hinge": Hinge()}
 MULTI_CLASS = ("ovr", "crammer_singer")
+SWEEPS_AGAIN = 3  # from the solution of all rows to that of some
 
 
 @estimator
-class IntersectionSVC(ScoreClassifier, IntersectionModel):
+class IntersectionSVC(ProbabilityClassifier, IntersectionModel):
     r"""Histogram intersection SVM, trained and evaluated by look-ups.
 
     It minimizes :math:`\tfrac12 \|w\|^2 + \sum_i C_i \, \ell(y_i f(x_i))` in the feature space of
@@ -33,9 +37,11 @@ class IntersectionSVC(ScoreClassifier, IntersectionModel):
 
     Parameters
     ----------
-    C : float, default=1e-3
+    C : float, "scale" or "auto", default="scale"
         Weight of the loss. Features are measured in hundredths of their range, so the same ``C``
-        suits all numbers of bins, and no scaling of the data changes it.
+        suits all numbers of bins, and no scaling of the data changes it. "scale" is 2 over the mean
+        :math:`k(x, x)`, which grows with the number of features, but at least 1e-3. "auto" tries
+        six values, from 0.3 to 100 over that mean, by cross-validation.
     loss : {"squared_hinge", "hinge"}, default="squared_hinge"
         :math:`\max(0, 1 - yf)^2` or :math:`\max(0, 1 - yf)`. Crammer and Singer's machine has a
         loss of its own.
@@ -89,6 +95,7 @@ class IntersectionSVC(ScoreClassifier, IntersectionModel):
         check_classification_targets(y)
         classes, labels = np.unique(y, return_inverse=True)
         self.classes_ = check_classes(classes)
+        self._forget_calibration()
         return self._train_on(rows, labels, weights, 1 if classes.size == 2 else classes.size)
 
     def _shapes(self, training: Training) -> list[tuple[int, ...]]:
@@ -97,27 +104,57 @@ class IntersectionSVC(ScoreClassifier, IntersectionModel):
 
     def _solve(self, training: Training, starts: Sequence[Any] | None, data: Pair) -> list[Array]:
         labels, weights, classes = training.targets, training.weights, self.classes_
-        C = self.C * weights * class_factors(self.class_weight, classes, labels, weights)
-        given: dict[str, Any] = {"seed": training.seed}
+        weights = weights * class_factors(self.class_weight, classes, labels, weights)
 
-        def one_against_rest(k: int, **course: Any) -> Result:
+        def one_against_rest(
+            k: int, left_out: Array | None = None, cost: float | None = None, **course: Any
+        ) -> Result:
             positive = k if classes.size > 2 else 1
             signs = np.where(labels == positive, 1.0, -1.0)
+            C = (self.C_ if cost is None else cost) * weights
             problem = LOSSES[self.loss].problem(signs, C, constant=training.constant)
-            return icd(training.rows, problem, **given, **course)
+            problem = problem if left_out is None else problem.without(left_out)
+            return training.solve(problem, **course)
 
-        def all_in_one(_: int, **course: Any) -> Result:
-            options = {"n_classes": classes.size, "constant": training.constant, **given}
-            return crammer_singer(training.rows, labels, C, **options, **course)
+        def all_in_one(
+            _: int, left_out: Array | None = None, cost: float | None = None, **course: Any
+        ) -> Result:
+            options: dict[str, Any] = {"n_classes": classes.size, "constant": training.constant}
+            C = (self.C_ if cost is None else cost) * weights
+            C = C if left_out is None else np.where(left_out, 0.0, C)
+            return crammer_singer(training.rows, labels, C, seed=training.seed, **options, **course)
 
         names = [str(c) for c in (classes if classes.size > 2 else classes[1:])]
         solver, names = (
             (all_in_one, ["all classes"]) if self._together else (one_against_rest, names)
         )
+        self.C_ = self._cost(training, solver)
         with Fit(self, *data, names) as fit:
             results = fit.solve(solver, **self._course(starts))
-            coef = np.column_stack([r.coef for r in results])
-            intercept = np.hstack([r.intercept for r in results])
-            if coef.shape[1] == 2:  # the difference of two scores is one score
-                coef, intercept = coef[:, 1:] - coef[:, :1], intercept[1:] - intercept[:1]
-            return self._keep(fit, training, coef, intercept, results)
+            duals = self._keep(fit, training, *columns(results), results)
+        if self.probability:
+            self._learn_probabilities(training, solver, duals)
+        return duals
+
+    def _errors(self, training: Training, rows: Array, scores: Array) -> Array:
+        found = scores[:, 0] > 0 if scores.shape[1] == 1 else scores.argmax(axis=1)
+        return np.asarray(found != training.targets[rows], np.float64)
+
+    def _learn_probabilities(
+        self, training: Training, solver: Callable[..., Result], duals: list[Array]
+    ) -> None:
+        """Solve again without some of the rows, and keep a calibration of their scores."""
+        course: dict[str, Any] = {"tol": self.tol, "max_iter": SWEEPS_AGAIN, "exact": EXACT}
+        again = solver if self._together else partial(solver, certify=False)
+
+        def scores_without(left_out: Array) -> Array:
+            results = solve_again(again, duals, left_out, n_jobs=self.n_jobs, **course)
+            coef, intercept = columns(results)
+            if isinstance(training.rows, GramRows):
+                gram = training.rows.gram
+                return gram[left_out] @ coef.astype(gram.dtype) + intercept
+            levels = replace(training.levels, rows=training.levels.rows[left_out])
+            return levels.scores(training.levels.lookup(coef), self.n_jobs) + intercept
+
+        keys = row_keys(training.levels.rows)
+        self._learn_calibration(keys, training.targets, training.weights, scores_without)

@@ -11,7 +11,7 @@ from hilbin._arrays import Array
 from hilbin._parameters import estimator, require_choice, require_positive
 from hilbin.estimators._fit import Fit, Pair, standardized
 from hilbin.estimators.intersection.model import IntersectionModel, Training
-from hilbin.solvers import EpsilonInsensitive, Result, icd
+from hilbin.solvers import EpsilonInsensitive, Result
 
 LOSSES = ("epsilon_insensitive", "squared_epsilon_insensitive")
 
@@ -27,9 +27,9 @@ class IntersectionSVR(RegressorMixin, IntersectionModel):
 
     Parameters
     ----------
-    C : float, default=1e-3
+    C : float, "scale" or "auto", default="scale"
         Weight of the loss, with features in hundredths of their range and targets in standard
-        deviations.
+        deviations; "scale" and "auto" as in :class:`IntersectionSVC`.
     loss : {"epsilon_insensitive", "squared_epsilon_insensitive"}, default="epsilon_insensitive"
         The loss.
     epsilon : float, default=0.0
@@ -82,12 +82,21 @@ class IntersectionSVR(RegressorMixin, IntersectionModel):
     def _solve(self, training: Training, starts: Sequence[Any] | None, data: Pair) -> list[Array]:
         targets, center, unit = standardized(training.targets, training.weights)
         loss = EpsilonInsensitive(self.epsilon / unit, squared=not self._bounded)
-        problem = loss.problem(targets, self.C * training.weights, constant=training.constant)
 
-        def solver(_: int, **course: Any) -> Result:
-            return icd(training.rows, problem, seed=training.seed, **course)
+        def solver(
+            _: int, left_out: Array | None = None, cost: float | None = None, **course: Any
+        ) -> Result:
+            C = (self.C_ if cost is None else cost) * training.weights
+            problem = loss.problem(targets, C, constant=training.constant)
+            problem = problem if left_out is None else problem.without(left_out)
+            return training.solve(problem, **course)
 
+        self.C_ = self._cost(training, solver)
         with Fit(self, *data, ["fit"]) as fit:
             (result,) = fit.solve(solver, **self._course(starts))
             intercept = np.array([center + unit * float(result.intercept)])
             return self._keep(fit, training, unit * result.coef[:, None], intercept, [result])
+
+    def _errors(self, training: Training, rows: Array, scores: Array) -> Array:
+        targets, _, _ = standardized(training.targets, training.weights)
+        return np.abs(scores[:, 0] - targets[rows])

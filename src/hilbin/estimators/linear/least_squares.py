@@ -5,7 +5,8 @@ All that is asked of the data are the sums of :class:`~hilbin.stats.Moments`, so
 exact optimum, however the rows are cut into chunks. Principal components of the features, if asked
 for, are found from the same sums and folded back into the weights: prediction never projects (F.
 Li, G. Lebanon and C. Sminchisescu, *A Linear Approximation to the χ² Kernel with Geometric
-Convergence*, section 5).
+Convergence*, section 5). Where features outnumber the rows, the rows are kept instead of the sums,
+which are larger, and the same optimum is found from their inner products.
 """
 
 from collections.abc import Sequence
@@ -28,17 +29,27 @@ from hilbin.estimators.linear.passes import (
     Numbers,
     Passes,
     TargetMoments,
+    TargetRows,
     scores_of,
 )
 from hilbin.estimators.linear.transformers import Transformer, checked_groups, group_features
 from hilbin.solvers.lasso import lasso_path
 from hilbin.solvers.problem import Result
-from hilbin.solvers.ridge import pca, ridge, ridge_grid, ridge_path, unproject
+from hilbin.solvers.ridge import (
+    CenteredRows,
+    Sums,
+    pca,
+    ridge,
+    ridge_grid,
+    ridge_path,
+    unproject,
+)
 from hilbin.stats import ClassSums, Moments, StatisticTuple
 from hilbin.stream import Chunks
 
 PENALTIES = ("ridge", "lasso", "group_lasso")
 SELECTIONS = ("gcv", "loo")
+NO_WEIGHT = "no row with a target has a weight above 0"
 
 
 @estimator
@@ -47,8 +58,10 @@ class LeastSquares(SumsModel):
 
     Parameters
     ----------
-    alpha : float, sequence of float, or "auto", default=1.0
-        Penalty; of several, or of a grid of its own ("auto"), the best is taken.
+    alpha : float, sequence of float, or "auto", default="auto"
+        Penalty; of several the best is taken. "auto" tries a grid in units of the mean variance of
+        the features, so that no scaling of the data changes the model. One number is faster where
+        features are many thousands and rows still more.
     n_components : int, float or dict, optional
         Principal components of the features to learn on, as a number or a share of the variance;
         all features by default. They are those of every column group, or of the groups that the
@@ -85,7 +98,7 @@ class LeastSquares(SumsModel):
     """
 
     feature_map: Any = None
-    alpha: Any = 1.0
+    alpha: Any = "auto"
     _: KW_ONLY
     n_components: Any = None
     penalty: str = "ridge"
@@ -171,6 +184,9 @@ class LeastSquares(SumsModel):
         self, passes: Passes, targets: Numbers | Indicators, unlabeled: Chunks | None
     ) -> None:
         """Sum, in one pass or two, and solve."""
+        if unlabeled is None and self._has_few_rows(passes):
+            self._learn_from_rows(passes, targets)
+            return
         transformers, budget = self.transformers_, self._budget
         known = [name for name, _, _ in transformers]
         for name in self.n_components if isinstance(self.n_components, dict) else ():
@@ -196,6 +212,27 @@ class LeastSquares(SumsModel):
             extra = more if extra is None else extra + more
         self._solve(passes, of, sums, None if several else extra)
 
+    def _has_few_rows(self, passes: Passes) -> bool:
+        """Tell whether rows are fewer than features, and nothing but a ridge is asked for."""
+        rows = passes.data.n_rows if isinstance(passes.data, Chunks) else None
+        asked = self.penalty != "ridge" or self.n_components is not None or self.keep_sums
+        if rows is None or asked or passes.client is not None:
+            return False
+        row = passes.first().X[:1]
+        return bool(rows < sum(Z.shape[1] for Z in group_features(self.transformers_, row)))
+
+    def _learn_from_rows(self, passes: Passes, targets: Numbers | Indicators) -> None:
+        """Keep all rows, and solve the dual."""
+        Z, T, weight = passes.fold("rows", TargetRows(self.transformers_, targets)).stacked()
+        if not weight.any():
+            raise ValueError(NO_WEIGHT)
+        self._keep_sums(None)
+        scale, shift = self._scaling()
+        rows = CenteredRows.of(Z, scale * T + shift, weight)
+        of = TargetMoments(self.transformers_, targets, self._budget)
+        self.n_components_ = rows.mean.size
+        self._keep(self._solved(passes, of, rows, None))
+
     def _add(self, passes: Passes, targets: Numbers | Indicators) -> None:
         """Add rows to the sums of earlier calls, and solve."""
         of = TargetMoments(self.transformers_, targets, self._budget)
@@ -210,7 +247,7 @@ class LeastSquares(SumsModel):
     ) -> None:
         """Keep the model of the sums; rows without targets, ``extra``, count for components."""
         if sums.n == 0:
-            raise ValueError("no row with a target has a weight above 0")
+            raise ValueError(NO_WEIGHT)
         self._keep_sums(sums if extra is None and of.projections is None else None)
         scale, shift = self._scaling()
         moments = sums.with_targets(scale=scale, shift=shift)
@@ -231,10 +268,10 @@ class LeastSquares(SumsModel):
         self._keep(result if components is None else unproject(result, components))
 
     def _solved(
-        self, passes: Passes, of: TargetMoments, moments: Moments, components: Array | None
+        self, passes: Passes, of: TargetMoments, moments: Sums, components: Array | None
     ) -> Result:
         """Solve by the penalty asked for, with the best of several ``alpha``."""
-        if self.penalty != "ridge":
+        if self.penalty != "ridge" and isinstance(moments, Moments):
             return self._sparse(of, moments, components)
         if isinstance(self.alpha, Real):
             self.alpha_ = float(self.alpha)
@@ -242,10 +279,11 @@ class LeastSquares(SumsModel):
         alphas = ridge_grid(moments) if isinstance(self.alpha, str) else self.alpha
         path = ridge_path(moments, alphas)
         self.alphas_, self.errors_ = path.alphas, path.gcv.sum(axis=1)
+        self.alpha_ = path.best_alpha
         if self.alpha_selection == "loo":
             left_out = LeaveOneOut(of, path, components, *self._scaling())
             self.errors_ = passes.fold("choice", left_out)["errors"].sum(axis=1) / moments.n
-        self.alpha_ = float(self.alphas_[np.argmin(self.errors_)])
+            self.alpha_ = float(self.alphas_[np.argmin(self.errors_)])
         return path.at(self.alpha_)
 
     def _sparse(self, of: TargetMoments, moments: Moments, components: Array | None) -> Result:

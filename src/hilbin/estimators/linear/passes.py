@@ -22,11 +22,14 @@ from hilbin.estimators.linear.transformers import (
     joint_features,
     row_slices,
 )
+from hilbin.estimators.probability import row_keys
 from hilbin.solvers.ridge import RidgePath
 from hilbin.stats import ClassSums, Moments, RowSample, StatisticTuple, TopScores, Totals
+from hilbin.stats.stacked import StackedRows
 from hilbin.stream import Chunk, Chunks, fold
 
 UNLABELED = -1
+PARTS = 10  # of the rows of chunks, of which one is left out for probabilities
 
 
 class Passes:
@@ -132,6 +135,10 @@ class Indicators:
     factors: Array | None = None
     partly: bool = False
 
+    def places(self, y: Array) -> Array:
+        """Return the place of every label among the classes."""
+        return self._places(y)[0]
+
     def _places(self, y: Array) -> tuple[Array, Array]:
         places = np.minimum(np.searchsorted(self.classes, y), self.classes.size - 1)
         return places, self.classes[places] == y
@@ -206,6 +213,36 @@ class Survey:
 
 
 @dataclass(frozen=True)
+class LabeledSample:
+    """A random sample of at most ``size`` rows, with the places of their classes and weights.
+
+    With ``left_out``, it is drawn from the rows that are left out of training alone.
+    """
+
+    targets: Indicators
+    size: int
+    seed: int
+    left_out: bool = False
+
+    def __call__(self, chunk: Chunk) -> StatisticTuple:
+        """Return the sample of a chunk: rows, and a column of places and one of weights."""
+        y = required_targets(chunk)
+        places, known = self.targets._places(y)
+        weight = np.ones(len(y)) if chunk.weight is None else chunk.weight
+        drawn = (known & (weight > 0)).astype(np.float64)
+        if self.left_out:
+            drawn *= is_left_out(chunk.X)
+        both = chunk.X, np.column_stack([places, weight]).astype(np.float64)
+        options: dict[str, Any] = {"seed": self.seed, "begin": chunk.begin, "weight": drawn}
+        return StatisticTuple(*(RowSample.of(part, self.size, **options) for part in both))
+
+
+def is_left_out(X: Matrix) -> Array:
+    """Return which rows of a chunk are left out, by what they hold."""
+    return row_keys(X) % PARTS == 0
+
+
+@dataclass(frozen=True)
 class TargetMoments:
     """Moments of features and targets, and of features without a label beside them."""
 
@@ -229,6 +266,21 @@ class TargetMoments:
                 one = StatisticTuple(one, Moments.of(Z, weight=unlabeled[rows]))
             total = one if total is None else total.__iadd__(one)
         return total.settle() if self.settle and isinstance(total, Moments) else total
+
+
+@dataclass(frozen=True)
+class TargetRows:
+    """The features and targets of all rows, where rows are fewer than features."""
+
+    transformers: Sequence[Transformer]
+    targets: Numbers | Indicators
+
+    def __call__(self, chunk: Chunk) -> StackedRows:
+        """Return those of a chunk."""
+        y = required_targets(chunk)
+        Z = joint_features(self.transformers, chunk.X)
+        weight = self.targets.weights(y, chunk.weight)
+        return StackedRows.of(Z, self.targets.targets(y), weight)
 
 
 @dataclass(frozen=True)
