@@ -24,9 +24,7 @@ from harness import by_set, claim
 from network import NETWORK, pooled
 from pictures import Pictures, pictures
 from sets import Labeled
-from sklearn.calibration import CalibratedClassifierCV
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.metrics import log_loss
 from trials import FASHION_ROWS, TABLES, Outcome, Task, Trial, by_row, listed, paired
 
 import hilbin
@@ -35,14 +33,13 @@ from hilbin.estimators import IntersectionSVC
 
 OWN, PLAIN, WITH = "hilbin", "defaults", "with the network"
 LOGISTIC = "logistic regression on the network"
-ACCURACY, AGAINST, SECONDS, CHOSEN, PHOTOS, COST, PROBABILITIES = TITLES = (
+ACCURACY, AGAINST, SECONDS, CHOSEN, PHOTOS, COST = TITLES = (
     "Tables and counts: test accuracy, %",
     "Tables and counts: against the best peer",
     "Tables and counts: seconds of all fits, tuning included",
     "Tables and counts: what cross-validation chose",
     "Photographs: mean per-class accuracy, %",
     "Photographs: cost of the choice",
-    "Probabilities of IntersectionSVC",
 )
 FEW = 5  # images per class
 DRAWS = 3  # of so few: the first files of a folder, the next, the ones after
@@ -57,8 +54,6 @@ IMAGES: dict[str, tuple[str, int | None, float | None, float | None]] = {
 TOLERATED = 0.5  # points below the best peer, and a standard error
 GAINED = 1.5  # points above logistic regression on the network
 COST_RATIO = 3
-CALIBRATED = ("digits", "reuters_money", "usps", "shuttle")
-CALIBRATION_RATIO = 0.3  # of the time of CalibratedClassifierCV
 LIBRARY = ("_arrays.py", "_core", "auto", "estimators", "images", "kernels", "maps", "solvers")
 TEXT = (
     "TableClassifier and ImageClassifier have no argument but the network's file. The rule by "
@@ -240,7 +235,7 @@ def image_task(name: str, data: Pictures) -> Task:
 
 
 def photos(
-    task: Task, network: Path | None, cache: Cache, figures: Figures, *, peers_only: bool
+    task: Task, cache: Cache, figures: Figures, *, network: Path | None, peers_only: bool
 ) -> None:
     """Measure the defaults without and with the network, and logistic regression on it."""
     weights, found = task.weights(), {}
@@ -300,31 +295,6 @@ def costs(task: Task, name: str, own: Outcome, figures: Figures) -> None:
     }
 
 
-def probabilities(task: Task, figures: Figures) -> None:
-    """Log loss and time of ``probability=True`` and of CalibratedClassifierCV around the same."""
-    if "probability" not in IntersectionSVC().get_params():
-        return
-    s, row = task.trials[0].data, {}
-    for name, model in (
-        ("probability=True", IntersectionSVC(probability=True)),
-        ("CalibratedClassifierCV", CalibratedClassifierCV(IntersectionSVC(), cv=5)),
-    ):
-        row[f"{name}, s"] = harness.seconds(lambda model=model: model.fit(s.X, s.y))
-        loss = log_loss(s.y_test, model.predict_proba(s.X_test), labels=model.classes_)
-        row[f"{name}, log loss"] = float(loss)
-    note(figures, PROBABILITIES, task, row)
-
-
-def probability_claims(rows: dict[str, dict[str, Any]]) -> list[dict[str, Any]]:
-    """Of log loss and time, as ratios."""
-    own, other = "probability=True", "CalibratedClassifierCV"
-    claims = []
-    for what, key, most in (("Log loss", "log loss", 1), ("Time", "s", CALIBRATION_RATIO)):
-        ratios = {name: row[f"{own}, {key}"] / row[f"{other}, {key}"] for name, row in rows.items()}
-        claims += by_set(f"{what} of probabilities", ratios, most, "<=", against=f"{other}, cv=5")
-    return claims
-
-
 def make_claims(figures: Figures) -> list[dict[str, Any]]:
     """What is promised, beside what was measured."""
     against, accuracy = figures.get(AGAINST, {}), figures.get(ACCURACY, {})
@@ -345,9 +315,8 @@ def make_claims(figures: Figures) -> list[dict[str, Any]]:
     for name, row in figures.get(PHOTOS, {}).items():
         claims += photo_claims(name, row)
     ratios = {name: row["ratio"] for name, row in figures.get(COST, {}).items()}
-    claims += by_set("Time of the choice", ratios, COST_RATIO, "<=",
-                     against="features and final fit")  # fmt: skip
-    return claims + probability_claims(figures.get(PROBABILITIES, {}))
+    return claims + by_set("Time of the choice", ratios, COST_RATIO, "<=",
+                           against="features and final fit")  # fmt: skip
 
 
 def photo_claims(name: str, row: dict[str, Any]) -> list[dict[str, Any]]:
@@ -397,9 +366,7 @@ def arguments() -> Any:
     parser = harness.parser(__doc__)
     parser.add_argument("--only", default="", help="sets, by commas, also the first word of names "
                         "('usps,mfeat'); figures of the others stay")  # fmt: skip
-    parser.add_argument(
-        "--part", choices=("tables", "photos", "probabilities"), help="only this one"
-    )
+    parser.add_argument("--part", choices=("tables", "photos"), help="only this one")
     parser.add_argument("--cache", type=Path, help="folder of outcomes and features")
     parser.add_argument("--peers-only", action="store_true", help="do not measure the library")
     parser.add_argument("--without", default="", help="contenders to leave out, by commas")
@@ -420,7 +387,7 @@ def main() -> None:
     figures = {} if args.quick else recorded()
     warnings.simplefilter("ignore", ConvergenceWarning)
     warnings.filterwarnings("ignore", message="The least populated class")
-    parts = {"tables": all_tables, "photos": all_photos, "probabilities": all_probabilities}
+    parts = {"tables": all_tables, "photos": all_photos}
     with harness.threads(1):
         for part, measured in parts.items():
             if args.part not in (None, part):
@@ -432,34 +399,24 @@ def main() -> None:
     record(figures, quick=args.quick)
 
 
-def tables(names: Iterable[str], args: Any) -> Iterator[Task]:
-    """The sets of rows that are asked for and there."""
-    for name in chosen(names, args.only):
-        trials = TABLES[name](args.data)
-        if trials and args.quick:
-            few = trials[0].data.sample(200, 100)
-            trials = [Trial(few, np.arange(few.y_test.size))]
-        if trials:
-            yield Task(name, trials)
-
-
 def all_tables(args: Any, cache: Cache, figures: Figures) -> Iterator[tuple[str, float]]:
     """Yield name and seconds of each set that is measured."""
     options = {"peers_only": args.peers_only, "without": set(args.without.split(","))}
-    for task in tables(TABLES, args):
-        yield task.name, harness.seconds(lambda task=task: table(task, cache, figures, **options))
-
-
-def all_probabilities(args: Any, cache: Cache, figures: Figures) -> Iterator[tuple[str, float]]:
-    """The same for probabilities."""
-    for task in tables(CALIBRATED, args) if not args.peers_only else ():
-        yield task.name, harness.seconds(lambda task=task: probabilities(task, figures))
+    for name in chosen(TABLES, args.only):
+        trials = TABLES[name](args.data)
+        if trials is None:
+            continue
+        if args.quick:
+            few = trials[0].data.sample(200, 100)
+            trials = [Trial(few, np.arange(few.y_test.size))]
+        task = Task(name, trials)
+        yield name, harness.seconds(lambda task=task: table(task, cache, figures, **options))
 
 
 def all_photos(args: Any, cache: Cache, figures: Figures) -> Iterator[tuple[str, float]]:
     """The same for photographs."""
     network = (args.data or Path()) / NETWORK
-    file = network if network.exists() else None
+    options = {"network": network if network.exists() else None, "peers_only": args.peers_only}
     sets: dict[str, Pictures | None] = {}
     with tempfile.TemporaryDirectory() as scratch:
         for name in chosen(IMAGES, args.only):
@@ -468,16 +425,10 @@ def all_photos(args: Any, cache: Cache, figures: Figures) -> Iterator[tuple[str,
                 found = pictures(args.data, data, Path(scratch))
                 sets[data] = found.sample(6) if found and args.quick else found
             images = sets[data]
-            if images is not None:
-                task = image_task(name, images)
-                yield (
-                    name,
-                    harness.seconds(
-                        lambda task=task: photos(
-                            task, file, cache, figures, peers_only=args.peers_only
-                        )
-                    ),
-                )
+            if images is None:
+                continue
+            task = image_task(name, images)
+            yield name, harness.seconds(lambda task=task: photos(task, cache, figures, **options))
 
 
 if __name__ == "__main__":
