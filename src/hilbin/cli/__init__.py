@@ -1,9 +1,9 @@
 """The command line: photographs or tables in, a model file and answers out.
 
-Every verb is a module with a function of plain arguments that returns a result, and a thin command
-around it; :mod:`hilbin.cli.app` lists them. Standard output carries the result and nothing else,
-progress and complaints go to standard error. Exit codes: 0 done, 1 done but some files could not
-be read (they are listed), 2 nothing could be done, 130 interrupted. Nothing is ever downloaded.
+Every verb is a module with a function of plain arguments that returns a result;
+:mod:`hilbin.cli.app` has a thin command around each. Standard output carries the result and nothing
+else, progress and complaints go to standard error. Exit codes: 0 done, 1 done but some files could
+not be read (they are listed), 2 nothing could be done, 130 interrupted. Nothing is ever downloaded.
 """
 
 import sys

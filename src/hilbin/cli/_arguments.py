@@ -1,17 +1,25 @@
-"""Arguments and options of the commands, each with its help."""
+"""Arguments and options of the commands, each with its help.
+
+Nothing but typer is imported here, so that ``hilbin --help`` is quick.
+"""
 
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from hilbin.cli import _features
-from hilbin.cli._classifiers import KERNELS
+FEATURES = (
+    "auto, or joined by +: sift (dense SIFT, visual words), centrist (census transform), color "
+    "(color histogram), hog (oriented gradients), lbp (local binary patterns), onnx:FILE (maps of "
+    "your own network)."
+)
+KERNELS = "auto, intersection, chi2, js, hellinger, exp-chi2 or linear."
 
 ModelFile = Annotated[Path, typer.Argument(help="Model file.")]
 Jobs = Annotated[int, typer.Option(help="Number of threads; -1 is all processors.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Do not show progress.")]
+Force = Annotated[bool, typer.Option("--force", help="Overwrite the output if it exists.")]
 Seed = Annotated[int, typer.Option(help="Random seed.")]
 
 # of train
@@ -21,8 +29,15 @@ Source = Annotated[
 ]
 Output = Annotated[Path, typer.Option("--output", "-o", help="Model file to write.")]
 Target = Annotated[str | None, typer.Option(help="Column of a table that holds the labels.")]
-Features = Annotated[str, typer.Option(help=_features.HELP)]
-KernelName = Annotated[str, typer.Option(help=f"auto, or one of {', '.join(KERNELS)}.")]
+Id = Annotated[
+    str | None,
+    typer.Option("--id", help="Column of a table that names the rows; it is not a feature."),
+]
+Drop = Annotated[
+    list[str] | None, typer.Option(help="Column of a table to leave out; may be repeated.")
+]
+Features = Annotated[str, typer.Option(help=FEATURES)]
+KernelName = Annotated[str, typer.Option(help=KERNELS)]
 Budget = Annotated[
     str | None,
     typer.Option(help="Time limit for the search of further configurations: 90s, 5m, 1h."),
@@ -33,6 +48,12 @@ MaxSide = Annotated[
 ]
 CacheFolder = Annotated[Path | None, typer.Option(help="Cache folder for extracted features.")]
 KeepCache = Annotated[bool, typer.Option("--keep-cache", help="Keep the cache folder.")]
+
+# of eval
+ReportFile = Annotated[Path | None, typer.Option("--report", help="HTML report to write.")]
+MistakesFile = Annotated[
+    Path | None, typer.Option("--csv", help="CSV file of the misclassified samples to write.")
+]
 
 # of predict
 Paths = Annotated[list[Path], typer.Argument(help="Images, folders of images, or tables.")]
@@ -47,3 +68,18 @@ SortInto = Annotated[
 CsvFile = Annotated[
     Path | None, typer.Option("--csv", help="CSV file of the predictions to write.")
 ]
+
+# of explain
+Example = Annotated[Path, typer.Argument(help="Image, or table for a model of tables.")]
+PictureFile = Annotated[Path | None, typer.Option("--output", "-o", help="Picture (PNG) to write.")]
+ClassName = Annotated[
+    str | None,
+    typer.Option("--class", help="Class whose score is explained; the predicted one by default."),
+]
+Versus = Annotated[str | None, typer.Option(help="Explain the lead over this class.")]
+RowNumber = Annotated[
+    int | None, typer.Option("--row", min=1, help="Number of the table row, from 1.")
+]
+
+# of demo
+OutFolder = Annotated[Path, typer.Option("--out", help="Output folder.")]

@@ -1,31 +1,225 @@
-"""The verbs of ``hilbin``. A new one is a module with a command, and a line here."""
+"""The commands of ``hilbin``: each parses its arguments, calls a function, and prints the result.
 
-from collections.abc import Callable
+What a command needs is imported when it runs, so that ``hilbin --help`` is quick.
+"""
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 
-from hilbin.cli.demo import demo_command
-from hilbin.cli.eval import eval_command
-from hilbin.cli.explain import explain_command
-from hilbin.cli.info import info_command
-from hilbin.cli.predict import predict_command
-from hilbin.cli.train import train_command
+from hilbin.cli import _arguments as arguments
+from hilbin.cli._console import Console
+from hilbin.cli._outcome import DONE, FAILED, SOME_UNREADABLE, command, complain
 
-VERBS: dict[str, Callable[..., None]] = {
-    "train": train_command,
-    "eval": eval_command,
-    "predict": predict_command,
-    "explain": explain_command,
-    "info": info_command,
-    "demo": demo_command,
-}
+
+class _Command(TyperCommand):
+    """A command whose help shows no type of flags."""
+
+    def get_params(self, ctx: Any) -> Any:
+        return _without_types_of_flags(super().get_params(ctx))
+
+
+class _Group(TyperGroup):
+    """Commands whose help shows no type of flags."""
+
+    def get_params(self, ctx: Any) -> Any:
+        return _without_types_of_flags(super().get_params(ctx))
+
+
+def _without_types_of_flags(parameters: list[Any]) -> list[Any]:
+    for one in parameters:
+        if getattr(one, "is_flag", False):
+            one.metavar = ""
+    return parameters
+
 
 app = typer.Typer(
     name="hilbin",
+    cls=_Group,
     help="Images in, labels out: learning with kernels on histograms and images.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
 )
-for _name, _command in VERBS.items():
-    app.command(_name)(_command)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        import hilbin
+
+        print(f"hilbin {hilbin.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _main(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", is_eager=True, callback=_show_version,
+            help="Show the version and exit.",
+        ),
+    ] = False,
+) -> None:  # fmt: skip
+    pass
+
+
+@app.command("train", cls=_Command)
+@command
+def train_command(
+    source: arguments.Source,
+    output: arguments.Output,
+    target: arguments.Target = None,
+    features: arguments.Features = "auto",
+    kernel: arguments.KernelName = "auto",
+    budget: arguments.Budget = None,
+    virtual: arguments.Virtual = None,
+    seed: arguments.Seed = 0,
+    jobs: arguments.Jobs = -1,
+    max_side: arguments.MaxSide = 256,
+    cache: arguments.CacheFolder = None,
+    keep_cache: arguments.KeepCache = False,
+    as_json: arguments.AsJson = False,
+    quiet: arguments.Quiet = False,
+) -> int:
+    """Train a classifier on images or a table."""
+    from hilbin.cli._options import TrainOptions
+    from hilbin.cli.train import summary, train
+
+    settings = (target, features, kernel, budget, virtual, seed, jobs, max_side)
+    options = TrainOptions(source, output, *settings, cache, keep_cache)
+    trained = train(options, Console(quiet))
+    for file in trained.unreadable:
+        complain(f"cannot be read: {file['name']}: {file['reason']}")
+    if as_json:
+        about = {k: v for k, v in trained.metadata.items() if k != "train"}
+        print(json.dumps({"model": str(trained.output), "bytes": trained.n_bytes, **about}))
+    else:
+        print(summary(trained))
+    return SOME_UNREADABLE if trained.unreadable else DONE
+
+
+@app.command("eval", cls=_Command)
+@command
+def eval_command(
+    model: arguments.ModelFile,
+    source: arguments.Source,
+    report: arguments.ReportFile = None,
+    csv_file: arguments.MistakesFile = None,
+    jobs: arguments.Jobs = -1,
+    as_json: arguments.AsJson = False,
+    quiet: arguments.Quiet = False,
+) -> int:
+    """Evaluate a model on labeled images or a table that it has not seen."""
+    from hilbin.cli.eval import as_csv, complaints, evaluate, summary
+    from hilbin.files import write_whole
+
+    outcome = evaluate(model, source, report=report, jobs=jobs, console=Console(quiet))
+    for line in complaints(outcome):
+        complain(line)
+    if csv_file is not None:
+        write_whole(csv_file, as_csv(outcome.mistakes).encode(errors="surrogateescape"))
+    if as_json:
+        print(json.dumps({"accuracy": outcome.accuracy, **asdict(outcome)}))
+    else:
+        print(summary(outcome))
+        for written in filter(None, (report, csv_file)):
+            print(written)
+    return SOME_UNREADABLE if outcome.unreadable else DONE
+
+
+@app.command("predict", cls=_Command)
+@command
+def predict_command(
+    model: arguments.ModelFile,
+    paths: arguments.Paths,
+    top: arguments.Top = 1,
+    reject: arguments.Reject = None,
+    sort_into: arguments.SortInto = None,
+    csv_file: arguments.CsvFile = None,
+    jobs: arguments.Jobs = -1,
+    as_json: arguments.AsJson = False,
+    quiet: arguments.Quiet = False,
+) -> int:
+    """Predict the labels of images or table rows."""
+    from hilbin.cli.predict import as_csv, as_lines, predict
+    from hilbin.files import write_whole
+
+    found = predict(
+        model, paths, top=top, reject=reject, sort_into=sort_into, jobs=jobs, console=Console(quiet)
+    )
+    for file in found.unreadable:
+        complain(f"cannot be read: {file['path']}: {file['reason']}")
+    if csv_file is not None:
+        write_whole(csv_file, as_csv(found).encode(errors="surrogateescape"))
+    if as_json:
+        print(json.dumps(asdict(found)))
+    elif found.predictions:
+        print(as_lines(found))
+    if not found.predictions:
+        return FAILED
+    return SOME_UNREADABLE if found.unreadable else DONE
+
+
+@app.command("explain", cls=_Command)
+@command
+def explain_command(
+    model: arguments.ModelFile,
+    example: arguments.Example,
+    output: arguments.PictureFile = None,
+    label: arguments.ClassName = None,
+    versus: arguments.Versus = None,
+    row: arguments.RowNumber = None,
+    jobs: arguments.Jobs = -1,
+    as_json: arguments.AsJson = False,
+) -> int:
+    """Explain the predicted label of an image or a table row."""
+    from hilbin.cli.explain import explain
+    from hilbin.images import ImageError
+
+    try:
+        why = explain(model, example, label=label, versus=versus, row=row, output=output, jobs=jobs)
+    except ImageError as error:
+        complain(f"cannot be read: {error}")
+        return FAILED
+    if as_json:
+        told = {k: v for k, v in asdict(why).items() if k not in ("heat", "name")}
+        shown = {"path": why.name, **told, "picture": None if output is None else str(output)}
+        print(json.dumps(shown))
+    else:
+        print("\n".join([why.summary(), *([] if output is None else [str(output)])]))
+    return DONE
+
+
+@app.command("info", cls=_Command)
+@command
+def info_command(model: arguments.ModelFile, as_json: arguments.AsJson = False) -> int:
+    """Show what a model file holds and how it was made."""
+    from hilbin.cli.info import as_text, info
+
+    found = info(model)
+    if as_json:
+        print(json.dumps({"model": str(model), **vars(found)}))
+    else:
+        print(as_text(model, found))
+    return DONE
+
+
+@app.command("demo", cls=_Command)
+@command
+def demo_command(
+    out: arguments.OutFolder = Path("hilbin-demo"),
+    seed: arguments.Seed = 0,
+    jobs: arguments.Jobs = -1,
+    as_json: arguments.AsJson = False,
+    quiet: arguments.Quiet = False,
+) -> int:
+    """Train, evaluate and explain a model of photographs that come with the package."""
+    from hilbin.cli.demo import demo, summary
+
+    shown = demo(out, seed=seed, jobs=jobs, console=Console(quiet))
+    print(json.dumps(asdict(shown)) if as_json else summary(shown))
+    return DONE

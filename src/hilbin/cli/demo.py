@@ -1,18 +1,15 @@
 """``hilbin demo``: all of it on real photographs, in a minute, without a network."""
 
-import json
 import os
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from hilbin.cli import _arguments as arguments
 from hilbin.cli._classifiers import LINEAR
 from hilbin.cli._console import Console
 from hilbin.cli._options import TrainOptions
-from hilbin.cli._outcome import DONE, command
 from hilbin.cli._patches import TEST, TRAIN, write_patches
 from hilbin.cli.eval import Evaluated, as_csv, evaluate
 from hilbin.cli.explain import explain
@@ -122,17 +119,3 @@ def summary(shown: Shown) -> str:
             f"the model:    {shown.model}",
         ]
     )
-
-
-@command
-def demo_command(
-    out: OutFolder = Path("hilbin-demo"),
-    seed: arguments.Seed = 0,
-    jobs: arguments.Jobs = -1,
-    as_json: arguments.AsJson = False,
-    quiet: arguments.Quiet = False,
-) -> int:
-    """Train, evaluate and explain a model of photographs that come with the package."""
-    shown = demo(out, seed=seed, jobs=jobs, console=Console(quiet))
-    print(json.dumps(asdict(shown)) if as_json else summary(shown))
-    return DONE

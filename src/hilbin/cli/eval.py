@@ -2,7 +2,6 @@
 
 import csv
 import io
-import json
 import os
 import shlex
 from collections.abc import Mapping
@@ -15,13 +14,11 @@ import numpy as np
 import typer
 
 from hilbin import parallel
-from hilbin.cli import _arguments as arguments
 from hilbin.cli._answers import Answers, answers
 from hilbin.cli._classifiers import LINEAR
 from hilbin.cli._console import Console
 from hilbin.cli._models import Model, load_model
-from hilbin.cli._outcome import DONE, SOME_UNREADABLE, InputError, command, complain
-from hilbin.files import write_whole
+from hilbin.cli._outcome import InputError
 from hilbin.inspection import (
     Duplicate,
     Evidence,
@@ -353,28 +350,3 @@ def complaints(outcome: Evaluated) -> list[str]:
     if outcome.absent:
         lines.append(f"no examples of these classes: {', '.join(outcome.absent)}")
     return lines
-
-
-@command
-def eval_command(
-    model: arguments.ModelFile,
-    source: arguments.Source,
-    report: ReportFile = None,
-    csv_file: MistakesFile = None,
-    jobs: arguments.Jobs = -1,
-    as_json: arguments.AsJson = False,
-    quiet: arguments.Quiet = False,
-) -> int:
-    """Evaluate a model on labeled images or a table that it has not seen."""
-    outcome = evaluate(model, source, report=report, jobs=jobs, console=Console(quiet))
-    for line in complaints(outcome):
-        complain(line)
-    if csv_file is not None:
-        write_whole(csv_file, as_csv(outcome.mistakes).encode(errors="surrogateescape"))
-    if as_json:
-        print(json.dumps({"accuracy": outcome.accuracy, **asdict(outcome)}))
-    else:
-        print(summary(outcome))
-        for written in filter(None, (report, csv_file)):
-            print(written)
-    return SOME_UNREADABLE if outcome.unreadable else DONE

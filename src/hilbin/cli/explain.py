@@ -1,8 +1,6 @@
 """``hilbin explain``: why a model gives an image, or a row of a table, its score."""
 
-import json
 import os
-from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, cast
 
@@ -10,13 +8,12 @@ import joblib
 import typer
 
 from hilbin import parallel
-from hilbin.cli import _arguments as arguments
 from hilbin.cli._models import Model, load_model
-from hilbin.cli._outcome import DONE, FAILED, InputError, command, complain
+from hilbin.cli._outcome import InputError
 from hilbin.cli._tables import SUFFIXES, read_table
 from hilbin.cli._why_picture import why_picture
 from hilbin.files import write_whole
-from hilbin.images import ImageError, read_image
+from hilbin.images import read_image
 from hilbin.inspection import Explanation, explain_image, explain_row
 from hilbin.inspection.heat_maps import VersusError
 
@@ -124,29 +121,3 @@ def _table(model: Model, path: Path, row: int | None) -> tuple[Any, list[str]]:
     if row > rows.shape[0]:
         raise InputError(f"--row {row}: {path} has {rows.shape[0]} rows")
     return rows, columns or [f"column {j + 1}" for j in range(rows.shape[1])]
-
-
-@command
-def explain_command(
-    model: arguments.ModelFile,
-    example: Example,
-    output: PictureFile = None,
-    label: ClassName = None,
-    versus: Versus = None,
-    row: RowNumber = None,
-    jobs: arguments.Jobs = -1,
-    as_json: arguments.AsJson = False,
-) -> int:
-    """Explain the predicted label of an image or a table row."""
-    try:
-        why = explain(model, example, label=label, versus=versus, row=row, output=output, jobs=jobs)
-    except ImageError as error:
-        complain(f"cannot be read: {error}")
-        return FAILED
-    if as_json:
-        told = {k: v for k, v in asdict(why).items() if k not in ("heat", "name")}
-        shown = {"path": why.name, **told, "picture": None if output is None else str(output)}
-        print(json.dumps(shown))
-    else:
-        print("\n".join([why.summary(), *([] if output is None else [str(output)])]))
-    return DONE

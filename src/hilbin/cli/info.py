@@ -1,14 +1,11 @@
 """``hilbin info``: what a model file says about itself, from its header alone."""
 
-import json
 from pathlib import Path
 from typing import Any
 
 from hilbin import persist
-from hilbin.cli import _arguments as arguments
 from hilbin.cli._metadata import accuracy_line
 from hilbin.cli._models import require_file
-from hilbin.cli._outcome import DONE, command
 
 
 def info(model: str | Path) -> persist.ModelInfo:
@@ -67,17 +64,3 @@ def as_text(path: str | Path, found: persist.ModelInfo) -> str:
 
 def _versions(versions: dict[str, Any]) -> str:
     return "versions: " + ", ".join(f"{name} {number}" for name, number in versions.items())
-
-
-@command
-def info_command(
-    model: arguments.ModelFile,
-    as_json: arguments.AsJson = False,
-) -> int:
-    """Show what a model file holds and how it was made."""
-    found = info(model)
-    if as_json:
-        print(json.dumps({"model": str(model), **vars(found)}))
-    else:
-        print(as_text(model, found))
-    return DONE

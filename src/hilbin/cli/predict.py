@@ -2,10 +2,9 @@
 
 import csv
 import io
-import json
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +12,11 @@ import joblib
 import numpy as np
 
 from hilbin import parallel
-from hilbin.cli import _arguments as arguments
 from hilbin.cli._console import Console
 from hilbin.cli._models import Model, load_model
-from hilbin.cli._outcome import DONE, FAILED, SOME_UNREADABLE, InputError, command, complain
+from hilbin.cli._outcome import InputError
 from hilbin.cli._sorting import copy_into, folder_names
 from hilbin.cli._tables import SUFFIXES, read_table
-from hilbin.files import write_whole
 from hilbin.images import find_images
 
 BLOCK = 64
@@ -111,10 +108,10 @@ def predict(
     >>> from hilbin.cli.train import TrainOptions, train
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     table, model = Path(folder) / "data.csv", Path(folder) / "m.hilbin"
-    ...     _ = table.write_text("width,y\\n1,thin\\n2,thin\\n8,thick\\n9,thick\\n")
+    ...     _ = table.write_text("width,y\\n" + "1,thin\\n2,thin\\n8,thick\\n9,thick\\n" * 3)
     ...     _ = train(TrainOptions(table, model, target="y"))
     ...     predicted = predict(model, [table])
-    >>> [one.label for one in predicted.predictions]
+    >>> [one.label for one in predicted.predictions[:4]]
     ['thin', 'thin', 'thick', 'thick']
     """
     console = Console(quiet=True) if console is None else console
@@ -214,33 +211,3 @@ def as_lines(found: Predicted) -> str:
         pairs = [(one.label, one.score), *one.top[1:]]
         lines.append("\t".join([one.path, *(f"{label}\t{score:.3f}" for label, score in pairs)]))
     return "\n".join(lines)
-
-
-@command
-def predict_command(
-    model: arguments.ModelFile,
-    paths: arguments.Paths,
-    top: arguments.Top = 1,
-    reject: arguments.Reject = None,
-    sort_into: arguments.SortInto = None,
-    csv_file: arguments.CsvFile = None,
-    jobs: arguments.Jobs = -1,
-    as_json: arguments.AsJson = False,
-    quiet: arguments.Quiet = False,
-) -> int:
-    """Predict the labels of images or table rows."""
-    console = Console(quiet)
-    found = predict(
-        model, paths, top=top, reject=reject, sort_into=sort_into, jobs=jobs, console=console
-    )
-    for file in found.unreadable:
-        complain(f"cannot be read: {file['path']}: {file['reason']}")
-    if csv_file is not None:
-        write_whole(csv_file, as_csv(found).encode(errors="surrogateescape"))
-    if as_json:
-        print(json.dumps(asdict(found)))
-    elif found.predictions:
-        print(as_lines(found))
-    if not found.predictions:
-        return FAILED
-    return SOME_UNREADABLE if found.unreadable else DONE

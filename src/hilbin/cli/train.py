@@ -1,6 +1,5 @@
 """``hilbin train``: labeled images or a table to a model file."""
 
-import json
 import os
 import time
 from dataclasses import dataclass
@@ -11,7 +10,6 @@ import joblib
 from sklearn.pipeline import Pipeline
 
 from hilbin import parallel, persist
-from hilbin.cli import _arguments as arguments
 from hilbin.cli._cache import Cache
 from hilbin.cli._classifiers import LINEAR, check_kernel_name
 from hilbin.cli._console import Console
@@ -19,7 +17,7 @@ from hilbin.cli._features import check_features
 from hilbin.cli._material import ImageMaterial, TableMaterial
 from hilbin.cli._metadata import about_model, accuracy_line
 from hilbin.cli._options import AUTO, TrainOptions, seconds_of
-from hilbin.cli._outcome import DONE, SOME_UNREADABLE, InputError, command, complain
+from hilbin.cli._outcome import InputError
 from hilbin.cli._search import Material, attempt, make, search
 from hilbin.cli._sources import open_source
 from hilbin.cli._tables import Table
@@ -159,34 +157,3 @@ def _outcome(tried: dict[str, Any]) -> str:
     accuracy = tried["accuracy"]
     told = "not, for lack of time" if accuracy is None else f"{accuracy:.1%}"
     return f"{tried['configuration']}: {told}"
-
-
-@command
-def train_command(
-    source: arguments.Source,
-    output: arguments.Output,
-    target: arguments.Target = None,
-    features: arguments.Features = AUTO,
-    kernel: arguments.KernelName = AUTO,
-    budget: arguments.Budget = None,
-    virtual: arguments.Virtual = None,
-    seed: arguments.Seed = 0,
-    jobs: arguments.Jobs = -1,
-    max_side: arguments.MaxSide = 256,
-    cache: arguments.CacheFolder = None,
-    keep_cache: arguments.KeepCache = False,
-    as_json: arguments.AsJson = False,
-    quiet: arguments.Quiet = False,
-) -> int:
-    """Train a classifier on images or a table."""
-    settings = (target, features, kernel, budget, virtual, seed, jobs, max_side)
-    options = TrainOptions(source, output, *settings, cache, keep_cache)
-    trained = train(options, Console(quiet))
-    for file in trained.unreadable:
-        complain(f"cannot be read: {file['name']}: {file['reason']}")
-    if as_json:
-        about = {k: v for k, v in trained.metadata.items() if k != "train"}
-        print(json.dumps({"model": str(trained.output), "bytes": trained.n_bytes, **about}))
-    else:
-        print(summary(trained))
-    return SOME_UNREADABLE if trained.unreadable else DONE

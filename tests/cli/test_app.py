@@ -1,0 +1,51 @@
+"""The commands themselves: help, version, completion."""
+
+import subprocess
+import sys
+
+import pytest
+
+import hilbin
+from hilbin.cli import _arguments
+from hilbin.cli._classifiers import KERNELS
+from hilbin.images import DESCRIPTORS
+
+HEAVY = ("numpy", "scipy", "sklearn", "PIL", "joblib")
+
+
+@pytest.mark.parametrize("words", [["--help"], ["train", "--help"], ["--version"]])
+def test_help_imports_nothing_heavy(words):
+    script = (
+        "import sys; from hilbin.cli import main\n"
+        "try: main()\n"
+        f"except SystemExit: assert not {{*{HEAVY}}} & {{*sys.modules}}, sys.modules"
+    )
+    done = subprocess.run([sys.executable, "-c", script, *words], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_version(cli):
+    assert cli("--version").stdout == f"hilbin {hilbin.__version__}\n"
+
+
+def test_as_a_module():
+    done = subprocess.run([sys.executable, "-m", "hilbin", "--version"], capture_output=True)
+    assert done.stdout.startswith(b"hilbin ")
+
+
+@pytest.mark.parametrize("words", [[], ["train"], ["eval"], ["predict"], ["explain"], ["demo"]])
+def test_flags_have_no_type(cli, words):
+    shown = cli(*words, "--help").stdout
+    assert "--help" in shown
+    assert "<bool>" not in shown
+
+
+def test_completion(cli):
+    assert "--install-completion" in cli("--help").stdout
+
+
+def test_the_help_names_all_features_and_kernels():
+    for name in DESCRIPTORS:
+        assert f" {name}" in _arguments.FEATURES
+    for name in KERNELS:
+        assert f" {name}" in _arguments.KERNELS
