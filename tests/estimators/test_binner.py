@@ -199,8 +199,10 @@ def test_every_boundary_of_shifted_values_gets_its_own_code(values, strategy, sh
     )
 
 
-def test_values_beyond_the_training_range(values):
-    binner = HistogramBinner().fit(values)
+@pytest.mark.parametrize("scope", SCOPES)
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_values_beyond_the_training_range(values, strategy, scope):
+    binner = HistogramBinner(strategy=strategy, scope=scope).fit(values)
     beyond = np.array([values.max(axis=0) * 1e6, np.zeros(4)])
     np.testing.assert_array_equal(binner.transform(beyond), [binner.last_, np.zeros(4)])
 

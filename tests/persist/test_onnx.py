@@ -27,6 +27,7 @@ from hilbin.estimators import (
     IntersectionSVR,
     MapRidge,
     MapRidgeClassifier,
+    ScoreCalibration,
     StreamPCA,
 )
 from hilbin.kernels import (
@@ -66,7 +67,10 @@ def check_export(model, X, path):
     to_onnx(model, path)
     found = run(path, X)
     if hasattr(model, "classes_"):
-        assert set(found) == {"label", "scores"}
+        learned = {"probabilities"} if hasattr(model, "calibration_") else set()
+        assert set(found) == {"label", "scores"} | learned
+        if learned:
+            assert_close(found["probabilities"], model.predict_proba(X))
         assert_close(found["scores"], model.decision_function(X))
         np.testing.assert_array_equal(found["label"], model.predict(X))
     elif hasattr(model, "predict"):
@@ -115,7 +119,9 @@ GROUPS = [
         IntersectionSVC(strategy="sqrt", scope="all"),
         IntersectionSVC(strategy="quantile", n_bins=9),
         IntersectionSVC(multi_class="crammer_singer"),
+        IntersectionSVC(probability=True),
         MapRidgeClassifier(AdditiveMap(Chi2()), calibrate_rank=5),
+        MapRidgeClassifier(AdditiveMap(Chi2()), calibrate_rank=5, probability=True),
         MapRidgeClassifier(column_groups=GROUPS, n_components={"some": 3, "again": 5}),
         make_pipeline(AdditiveMap(Chi2()), LinearSVC()),
         make_pipeline(StandardScaler(), LogisticRegression()),
@@ -151,7 +157,7 @@ def test_no_value_falls_into_another_bin(strategy, tmp_path):
 
 def test_counts(tmp_path):
     X = np.random.default_rng(0).poisson(3, (80, 6))
-    model = IntersectionSVC().fit(X, X[:, 0] > 2)
+    model = IntersectionSVC(scope="all").fit(X, X[:, 0] > 2)
     assert model.binner_.integers_
     check_export(model, X, tmp_path / "model.onnx")
 
@@ -369,3 +375,14 @@ except ImportError as error:
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == 'to_onnx needs onnx: pip install "hilbin[onnx]"'
+
+
+def test_sigmoids_of_several_classes(rows, tmp_path):
+    train, test = rows
+    model = IntersectionSVC(probability=True).fit(train, LABELS["three"])
+    scores = model.decision_function(train)
+    model.calibration_ = ScoreCalibration("sigmoid").fit(scores, LABELS["three"])
+    check_export(model, test, tmp_path / "model.onnx")
+    model.calibration_.method_ = "isotonic"
+    with pytest.raises(UnsupportedModelError, match="isotonic"):
+        to_onnx(model, tmp_path / "model.onnx")

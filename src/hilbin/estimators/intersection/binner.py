@@ -344,6 +344,11 @@ class HistogramBinner(BinnedRows, TransformerMixin, BaseEstimator):
         bins = self.high_ - self.low_ if self.integers_ else self.n_bins
         self.last_ = np.where(per_unit > 0, bins, 0).astype(np.int64)
         self.last_ = self.encode(greatest[None, :])[0].astype(np.int64)
+        if self.strategy == "quantile":  # of all values: some are beyond those of a feature
+            sizes = np.diff(self.offsets_)
+            nth = np.arange(self.edges_.size) - np.repeat(self.offsets_[:-1], sizes)
+            self.edges_ = self.edges_[nth < np.repeat(self.last_, sizes)]
+            self.offsets_ = np.concatenate(([0], np.cumsum(self.last_)))
 
     def encode(self, X: Matrix, *, check: bool = False, n_jobs: int | None = 1) -> Any:
         """Quantize rows that are checked already; what ``transform`` does.
