@@ -184,6 +184,7 @@ def test_never_worse_than_the_plain_candidates():
 
 def test_large_tables_get_fourier_features(monkeypatch):
     monkeypatch.setattr("hilbin.auto.candidates.EXACT_ROWS", 100)
+    monkeypatch.setattr("hilbin.auto.candidates.EXACT_COST", 100)
     monkeypatch.setattr("hilbin.auto.candidates.FOURIER_COMPONENTS", 256)
     X, y = load_digits(n_class=3, return_X_y=True)
     folds = folds_of(y[:200], 0, 3)

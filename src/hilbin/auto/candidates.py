@@ -22,6 +22,7 @@ from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.linalg import cho_factor, cho_solve
 from sklearn.base import BaseEstimator
 from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.linear_model._base import LinearClassifierMixin
@@ -42,12 +43,14 @@ from hilbin.maps import AdditiveMap, FourierMap
 # parts of the mean of k(x, x), from which the searches start in the middle
 LINEAR_GRID = (0.01, 0.1, 1.0, 10.0, 100.0, 1000.0)
 INTERSECTION_GRID = (0.3, 3.0, 30.0, 300.0)
-KERNEL_GRID = (1.0, 10.0, 100.0)
+KERNEL_GRID = (1.0, 10.0, 100.0, 1000.0)
 GAMMA_GRID = tuple(4.0**k for k in range(-2, 5))  # of 1 / the mean distance
 ALPHA_GRID = (1e-3, 1e-2, 1e-1, 1.0)
 CHI2_COMPONENTS = 3
 MOST_SWEEPS = 100  # of an intersection SVM that is only compared
 EXACT_ROWS = 12_000  # rows whose Gram matrix is cheap
+MOST_ROWS, EXACT_COST = 100_000, 4_000_000  # rows, and rows x features x classes, of machines that
+# compute the Gram matrix row by row, as they need few rows of it
 FOURIER_COMPONENTS = 4096
 SPARSE_SHARE = 0.3  # of values that are not zero, at most, in rows that are like counts of words
 
@@ -63,15 +66,15 @@ class Task:
         As given, by label.
     factors : array of shape (n_classes,)
         Factor of every class, by number.
-    n_rows : int
-        Number of all training rows.
+    exact : bool
+        Whether kernel machines on all training rows are cheap.
     n_jobs : int or None
         Threads.
     """
 
     class_weight: Any
     factors: Array
-    n_rows: int
+    exact: bool
     n_jobs: int | None
 
     @property
@@ -276,14 +279,9 @@ class KernelCandidate:
     gamma: float | None = None
     C: float | None = None
 
-    @property
-    def exact(self) -> bool:
-        """Whether the Gram matrix of all rows is cheap."""
-        return self.task.n_rows <= EXACT_ROWS
-
     def held_out(self, rows: Any, y: Array, folds: Array, seed: int) -> Array:
         """Score every row by a model that has not seen it, as ``Candidate`` says."""
-        if self.C is not None and not self.exact:
+        if self.C is not None and not self.task.exact:
             return held_out_scores(lambda: self._make(self.task.number_weight), rows, y, folds)
         steps = PREPARATIONS[self.preparation]()
         D = self._distances(Pipeline(steps).fit_transform(rows) if steps else rows)
@@ -292,18 +290,24 @@ class KernelCandidate:
             return self._scores(D, self.gamma, [self.C], y, folds)[0]
         mean = float(D.mean()) * D.shape[0] / max(1, D.shape[0] - 1)
         mean = mean if np.isfinite(mean) and mean > 0 else 1.0
-        Cs: list[float] = [*(KERNEL_GRID if self.exact else ALPHA_GRID)]
+        Cs: list[float] = [*(KERNEL_GRID if self.task.exact else ALPHA_GRID)]
+
+        known: dict[float, tuple[float, tuple[float, Array]]] = {}
 
         def evaluate(gamma: float) -> tuple[float, tuple[float, Array]]:
-            tried = Cs if self.C is None else [self.C]
-            found = self._scores(D, gamma, tried, y, folds)
-            accuracies = [self.task.accuracy(s, y) for s in found]
-            best = int(np.argmax(accuracies))
-            self.C = tried[best]  # other widths are tried with the best of the first
-            return accuracies[best], (tried[best], found[best])
+            if gamma not in known:
+                tried = Cs if self.C is None else [self.C]
+                found = self._scores(D, gamma, tried, y, folds)
+                accuracies = [self.task.accuracy(s, y) for s in found]
+                best = int(np.argmax(accuracies))
+                self.C = tried[best]  # other widths are tried with the best of the first
+                known[gamma] = accuracies[best], (tried[best], found[best])
+            return known[gamma]
 
         grid = [factor / mean for factor in GAMMA_GRID]
-        self.gamma, (self.C, scores) = climb(grid, GAMMA_GRID.index(1.0), evaluate)
+        gamma, _ = climb(grid, GAMMA_GRID.index(1.0), evaluate)
+        finer = [gamma / 2, gamma, 2 * gamma]
+        self.gamma, (self.C, scores) = climb(finer, 1, evaluate)
         return scores
 
     def make(self) -> Any:
@@ -318,7 +322,7 @@ class KernelCandidate:
         steps = PREPARATIONS[self.preparation]()
         common: dict[str, Any] = {"class_weight": class_weight, "n_jobs": self.task.n_jobs}
         C = 1.0 if self.C is None else self.C
-        if self.exact:
+        if self.task.exact:
             return Pipeline([*steps, ("classifier", KernelSVC(kernel, C=C, **common))])
         features = FourierMap(kernel, FOURIER_COMPONENTS, kind="structured", random_state=0)
         return Pipeline([*steps, ("classifier", MapRidgeClassifier(features, C, **common))])
@@ -335,9 +339,9 @@ class KernelCandidate:
         self, D: Array, gamma: float, Cs: list[float], y: Array, folds: Array
     ) -> list[Array]:
         """Return the held-out scores for every ``C``, or penalty of the ridge."""
-        K = np.exp(-gamma * D).astype(np.float32 if self.exact else np.float64)
+        K = np.exp(-gamma * D).astype(np.float32 if self.task.exact else np.float64)
         scores = [np.full((y.size, int(y.max()) + 1), np.nan) for _ in Cs]
-        learn = self._machines if self.exact else self._ridges
+        learn = self._machines if self.task.exact else self._ridges
         for fold in range(folds.max() + 1):
             train, test = np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)
             found = learn(K[np.ix_(train, train)], K[np.ix_(test, train)], y[train], Cs)
@@ -354,17 +358,14 @@ class KernelCandidate:
         return [class_scores(model, K_test) for model in models]
 
     def _ridges(self, K: Array, K_test: Array, y: Array, Cs: list[float]) -> list[Array]:
-        """Return the scores of ridge regressions, from one decomposition."""
+        """Return the scores of ridge regressions."""
         weights = class_factors(self.task.number_weight, np.unique(y), y, np.ones(y.size))
-        roots = np.sqrt(weights)
         targets = np.where(y[:, None] == np.arange(int(y.max()) + 1), 1.0, -1.0)
         means = np.average(targets, axis=0, weights=weights)
-        values, vectors = np.linalg.eigh(K * roots[:, None] * roots)
-        projected = vectors.T @ ((targets - means) * roots[:, None])
         found = []
         for alpha in Cs:
-            coef = vectors @ (projected / (np.maximum(values, 0) + alpha)[:, None])
-            found.append(K_test @ (coef * roots[:, None]) + means)
+            factor = cho_factor(K + np.diag(alpha / weights), lower=True, overwrite_a=True)
+            found.append(K_test @ cho_solve(factor, targets - means) + means)
         return found
 
 
@@ -436,13 +437,15 @@ def row_candidates(
     --------
     >>> from hilbin.auto.candidates import row_candidates
     >>> [c.name for c in row_candidates([[-1.0, 2.0], [3.0, 4.0]], [0, 1]) if not c.explainable]
-    ['exp-chi2, to 0..1', 'Gaussian, standardized']
+    ['exp-chi2, to 0..1', 'Gaussian, standardized', 'Gaussian, to 0..1']
     """
     rows = rows if sp.issparse(rows) else np.asarray(rows)
     classes, codes = np.unique(y, return_inverse=True)
     each = class_factors(class_weight, classes, codes, np.ones(codes.size))
     factors = np.array([each[codes == k][0] for k in range(classes.size)])
-    task = Task(class_weight, factors, codes.size, n_jobs)
+    cost = rows.shape[0] * rows.shape[1] * classes.size
+    exact = codes.size <= EXACT_ROWS or (codes.size <= MOST_ROWS and cost <= EXACT_COST)
+    task = Task(class_weight, factors, exact, n_jobs)
     values = rows.data if sp.issparse(rows) else rows
     nonnegative = bool(values.min(initial=0) >= 0)
     sparse = sp.issparse(rows)
@@ -467,7 +470,8 @@ def row_candidates(
     if nonnegative or not sparse:
         ways = ("raw", scaled, "sum 1") if nonnegative else (scaled,)
         found += [KernelCandidate(f"exp-chi2, {way}", task, way, "chi2") for way in ways]
-    found.append(KernelCandidate(f"Gaussian, {standard}", task, standard, "euclidean"))
+    ways = (standard,) if sparse else (standard, scaled)
+    found += [KernelCandidate(f"Gaussian, {way}", task, way, "euclidean") for way in ways]
     return [*found, MajorityCandidate(task)]
 
 
