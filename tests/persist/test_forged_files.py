@@ -15,7 +15,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
-from hilbin.estimators import HistogramBinner, IntersectionSVC
+from hilbin.estimators import HistogramBinner, IntersectionSVC, ScoreCalibration
 from hilbin.kernels import Chi2
 from hilbin.maps import AdditiveMap
 from hilbin.persist import (
@@ -309,6 +309,28 @@ def test_forged_lookups_are_refused(path, n_bins):
     fitted.n_features_in_ = 4
     save(fitted, path)
     refused(path, "malformed")
+
+
+def test_forged_probabilities_are_refused(path):
+    random = np.random.default_rng(0)
+    scores = random.normal(size=(6000, 3))
+    y = (2 * scores + random.gumbel(size=scores.shape)).argmax(axis=1)
+    forgeries = [("coef_", np.zeros(2)), ("intercept_", "x"), ("method_", "os"), ("classes_", 3)]
+    forgeries += [("classes_", np.arange(2))]
+    for name, value in forgeries:
+        calibration = ScoreCalibration().fit(scores, y)
+        setattr(calibration, name, value)
+        save(calibration, path)
+        refused(path, "malformed")
+    for name in ("scores_", "probabilities_", "offsets_"):
+        calibration = ScoreCalibration("isotonic").fit(scores, y)
+        save(calibration, path)
+        np.testing.assert_array_equal(
+            load(path).predict_proba(scores), calibration.predict_proba(scores)
+        )
+        setattr(calibration, name, getattr(calibration, name)[:-1])
+        save(calibration, path)
+        refused(path, "malformed")
 
 
 def test_a_file_cannot_replace_the_check(path):

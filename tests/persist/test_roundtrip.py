@@ -39,7 +39,9 @@ from hilbin.estimators import (
     HistogramBinner,
     IntersectionSVC,
     IntersectionSVR,
+    KernelSVC,
     MapRidgeClassifier,
+    MapSVC,
 )
 from hilbin.kernels import (
     Chi2,
@@ -85,6 +87,10 @@ VARIANTS = [
     SparseMap(Intersection(), spacing=[0.01, 0.1, 0.5]),
     SparseProjectionMap(Chi2(), 20, selection="pursuit", orthonormal=True, random_state=0),
     MapRidgeClassifier(FrozenEstimator(AdditiveMap(Chi2()).fit(np.eye(33)))),
+    IntersectionSVC(probability=True),
+    KernelSVC(Chi2(), probability=True),
+    MapRidgeClassifier(probability=True),
+    MapSVC(probability=True),
 ]
 
 

@@ -19,6 +19,7 @@ from hilbin.estimators.linear.landmarks import stream_landmarks
 from hilbin.estimators.linear.pca import StreamPCA
 from hilbin.estimators.linear.ridge import MapRidge, MapRidgeClassifier
 from hilbin.estimators.linear.svm import MapSVC, MapSVR
+from hilbin.estimators.probability import ScoreCalibration
 
 __all__ = [
     "SVDD",
@@ -34,6 +35,7 @@ __all__ = [
     "MapRidgeClassifier",
     "MapSVC",
     "MapSVR",
+    "ScoreCalibration",
     "ShapeFunction",
     "StreamPCA",
     "compare_with_linear",

@@ -29,7 +29,8 @@ from joblib import effective_n_jobs
 from sklearn.base import ClassifierMixin, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import _check_sample_weight
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from hilbin import parallel
 from hilbin._arrays import Array, Matrix
@@ -51,6 +52,7 @@ except ImportError:  # scikit-learn < 1.9
 Callback = Callable[[int, float], bool]
 Pair = tuple[Any, Any]  # X and y
 PLURAL = {"sweep": "sweeps", "step": "steps", "pass": "passes"}
+AHEAD = 1e-9  # share by which a class is above others of the same probability
 SMALL = 256  # rows: so few are solved to rounding, which takes no time
 
 __all__ = ["CallbackSupportMixin", "with_callbacks"]
@@ -279,6 +281,37 @@ class Fit:
             warn_not_converged(model, self.reason or limit)
 
 
+def solve_again(
+    solver: Callable[..., Result],
+    duals: Sequence[Array],
+    left_out: Array,
+    *,
+    tol: float,
+    max_iter: int,
+    exact: tuple[float, int] | None = None,
+    n_jobs: int | None = None,
+) -> list[Result]:
+    """Solve the problems of a fit from their solutions, without the marked rows.
+
+    Like :meth:`Fit.solve`, but nobody watches: ``solver`` takes ``left_out`` as well.
+    """
+    results: dict[int, Result] = {}
+
+    def task(k: int, _: int) -> None:
+        dual, limits = duals[k], [(tol, max_iter)]
+        if exact is not None and len(dual) <= SMALL:
+            limits.append(exact)
+        for least, most in limits:
+            given = {"tol": least, "max_iter": most, "start": dual, "callback": None}
+            results[k] = solver(k, left_out=left_out, **given)
+            dual = results[k].dual
+
+    jobs = min(effective_n_jobs(n_jobs), len(duals))
+    with parallel.blas_threads(1 if jobs > 1 else None):
+        parallel.run(task, parallel.ranges(len(duals), 1), jobs)
+    return [results[k] for k in range(len(duals))]
+
+
 def last_duals(estimator: Any, shapes: Sequence[tuple[int, ...]]) -> list[Array] | None:
     """Return the dual variables of the last fit, if they are to be used and of these shapes."""
     duals = getattr(estimator, "_duals", None) if estimator.warm_start else None
@@ -313,10 +346,20 @@ def _is_ours(module: str) -> bool:
 
 
 # labels from scores, and paths
+def has_probabilities(model: Any) -> bool:
+    """Tell whether a model has ``predict_proba``."""
+    if not (hasattr(model, "calibration_") or getattr(model, "probability", False)):
+        raise AttributeError(
+            f"{type(model).__name__} has learned no probabilities: set probability=True before fit"
+        )
+    return True
+
+
 class ScoreClassifier(ClassifierMixin):
     """A classifier by the scores of its classes.
 
-    Another base has ``_scores(X)`` of shape (n_samples, n_classes), or (n_samples, 1) for two.
+    Another base has ``_scores(X)`` of shape (n_samples, n_classes), or (n_samples, 1) for two. What
+    has a ``calibration_``, which turns scores into probabilities, has ``predict_proba``.
     """
 
     classes_: Array
@@ -353,11 +396,62 @@ class ScoreClassifier(ClassifierMixin):
         scores = self.decision_function(X)
         return labels_of(self.classes_, scores)
 
+    @available_if(has_probabilities)  # type: ignore[untyped-decorator]
+    def predict_proba(self, X: Any) -> Array:
+        """Compute the probabilities of classes. Needs ``probability=True``.
+
+        The class that ``predict`` gives has the highest probability: where another one would have
+        it, in close cases, they share theirs.
+
+        Parameters
+        ----------
+        X : array-like or sparse of shape (n_samples, n_features)
+            Samples, or whatever else ``fit`` takes.
+
+        Returns
+        -------
+        probabilities : ndarray of shape (n_samples, n_classes)
+            In the order of ``classes_``; they sum to 1 in every row.
+        """
+        check_is_fitted(self, "calibration_")
+        calibration: Any = getattr(self, "calibration_")  # noqa: B009
+        scores = self.decision_function(X)
+        return agreeing(calibration.predict_proba(scores), scores)
+
+    @available_if(has_probabilities)  # type: ignore[untyped-decorator]
+    def predict_log_proba(self, X: Any) -> Array:
+        """Compute the logarithms of ``predict_proba``.
+
+        Parameters
+        ----------
+        X : array-like or sparse of shape (n_samples, n_features)
+            Samples, or whatever else ``fit`` takes.
+
+        Returns
+        -------
+        logarithms : ndarray of shape (n_samples, n_classes)
+        """
+        with np.errstate(divide="ignore"):
+            return np.log(self.predict_proba(X))
+
 
 def labels_of(classes: Array, scores: Array) -> Array:
     """Return the class of the highest score, or of the sign of a single one."""
     best = scores > 0 if scores.ndim == 1 else scores.argmax(axis=1)
     return classes[best.astype(np.intp)]
+
+
+def agreeing(probabilities: Array, scores: Array) -> Array:
+    """Return probabilities whose highest is that of the class of the highest score.
+
+    Classes that would be above it share their probabilities with it.
+    """
+    best = (scores > 0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)
+    own = np.arange(probabilities.shape[1]) == best[:, None]
+    shared = own | (probabilities > probabilities[own][:, None])
+    mean = (probabilities * shared).sum(axis=1) / shared.sum(axis=1)
+    P = np.where(shared, mean[:, None], probabilities) * np.where(own, 1 + AHEAD, 1.0)
+    return np.asarray(P / P.sum(axis=1, keepdims=True))
 
 
 class CostPath:

@@ -16,7 +16,7 @@ SVMs*, KDD 2008.
 import numpy as np
 
 from hilbin._arrays import Array
-from hilbin.solvers.icd import Rows, repeat, start_random, table_dtype
+from hilbin.solvers.icd import Rows, repeat, start_random, table_dtype, visited
 from hilbin.solvers.problem import Callback, Result
 
 
@@ -72,13 +72,14 @@ def crammer_singer(
     coefs = np.zeros((n, n_classes)) if start is None else _within(start, labels, weights)
     core_sweep = rows.start_classes(coefs, table_dtype(tol))
     given = (np.array(weights, np.float64), rows.norms + constant, labels.astype(np.int64))
-    order, random = np.arange(n, dtype=np.int32), start_random(seed)
+    order, free = visited(np.asarray(weights) > 0)
+    random = start_random(seed)
     offsets = coefs.sum(axis=0)
 
     def sweep(active: int, above: float, below: float) -> tuple[int, float, float, int]:
         return core_sweep(*given, coefs, order, active, above, constant, offsets, random)
 
-    course = repeat(sweep, n, 1.0, tol, max_iter, callback)
+    course = repeat(sweep, free, 1.0, tol, max_iter, callback)
     return _certified(rows, labels, weights, coefs, constant, *course)
 
 

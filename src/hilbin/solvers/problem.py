@@ -122,6 +122,11 @@ class Problem:
         names = ("linear", "low", "high", "diagonal")
         return replace(self, **{name: getattr(self, name)[which] for name in names})
 
+    def without(self, left_out: Array) -> Self:
+        """Return the problem in which the marked rows have no coefficient; they stay in place."""
+        low, high = (np.where(left_out, 0.0, bound) for bound in (self.low, self.high))
+        return replace(self, low=low, high=high)
+
     def gains(self, coef: Array, gradient: Array) -> tuple[Array, Array]:
         """Return how much a unit of change up, and of change down, gains in every row.
 

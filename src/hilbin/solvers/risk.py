@@ -310,6 +310,15 @@ class Risk:
         self.size = self.rows.shape[1] + (constant > 0)
         self.tasks = self.targets.shape[1]
 
+    def without(self, left_out: Array) -> "Risk":
+        """Return the risk of the rows that are not marked."""
+        if isinstance(self.rows, MatrixRows):
+            kept = ~left_out
+            parts = (self.rows.Z[kept], self.loss, self.targets[kept], self.weights[kept])
+            return Risk(*parts, self.root**2)
+        weights = np.where(left_out, 0.0, self.weights)
+        return Risk(self.rows, self.loss, self.targets, weights, self.root**2)
+
     def __call__(self, V: Array, which: Array) -> tuple[Array, Array]:
         """Return values (k,) and gradients (k, size) at ``V``, a row for each task ``which``."""
         S = self.scores(V)

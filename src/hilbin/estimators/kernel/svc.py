@@ -6,9 +6,10 @@ for all, Crammer and Singer's. All machines of a fit, all values of ``C`` of a p
 a cross-validation share one Gram matrix.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, replace
-from typing import Any, Self
+from functools import partial
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -23,11 +24,11 @@ from hilbin._parameters import estimator, require_choice
 from hilbin.estimators._fit import (
     Fit,
     Pair,
-    ScoreClassifier,
     check_classes,
     checked_weights,
     class_factors,
     labels_of,
+    solve_again,
 )
 from hilbin.estimators.kernel.machine import BAND, STEPS, SWEEPS, LossMachine, Training
 from hilbin.estimators.kernel.multiclass import (
@@ -36,12 +37,15 @@ from hilbin.estimators.kernel.multiclass import (
     code_book,
     machine_names,
 )
+from hilbin.estimators.probability import ProbabilityClassifier, row_keys
 from hilbin.parallel import ranges
 from hilbin.solvers import Hinge, Result, crammer_singer, icd, smo
 
+TOL_AGAIN = 1e-2  # of the solution without some of the rows
+
 
 @estimator
-class KernelSVC(ScoreClassifier, LossMachine):
+class KernelSVC(ProbabilityClassifier, LossMachine):
     r"""Support vector machine with any kernel, given or computed, dense, sparse or row by row.
 
     It minimizes :math:`\tfrac12 \|w\|^2 + \sum_i C_i \max(0, 1 - y_i f(x_i))`, the problem of
@@ -108,6 +112,7 @@ class KernelSVC(ScoreClassifier, LossMachine):
         """Return labels as numbers; keep ``classes_`` and ``code_book_``."""
         classes, labels = np.unique(y, return_inverse=True)
         self.classes_ = check_classes(classes)
+        self._forget_calibration()
         random = check_random_state(self.random_state)
         self.code_book_ = code_book(self.multi_class, self.code_book, classes, random)
         return labels
@@ -126,11 +131,12 @@ class KernelSVC(ScoreClassifier, LossMachine):
         seen = [np.flatnonzero(machine[labels]) for machine in machines]
         intercept = self._intercept(training)
 
-        def solver(k: int, **course: Any) -> Result:
+        def solver(k: int, left_out: Array | None = None, **course: Any) -> Result:
             rows = seen[k]
             gram = training.gram if rows.size == labels.size else training.gram.subset(rows)
             signs = machines[k][labels[rows]].astype(np.float64)
             problem = Hinge().problem(signs, C[rows], **intercept)
+            problem = problem if left_out is None else problem.without(left_out[rows])
             if self._is_free:
                 return smo(gram.rows, problem, **course)
             return icd(gram.rows, problem, seed=training.seed, **course)
@@ -140,9 +146,13 @@ class KernelSVC(ScoreClassifier, LossMachine):
         with Fit(self, *data, names, unit) as fit:
             course = self._course(training.gram, limits)
             results = fit.solve(solver, starts=starts, **course)
-            coef = _by_machine(seen, results, labels.size)
-            self._keep(fit, training, coef, np.hstack([r.intercept for r in results]), results)
-        return [r.dual for r in results]
+            columns = _by_machine(seen, results, labels.size)
+            self._keep(fit, training, *columns, results)
+        duals = [r.dual for r in results]
+        if self.probability:
+            combined = partial(_by_machine, seen, n=labels.size)
+            self._learn_probabilities(training, solver, duals, combined, course)
+        return duals
 
     def _solve_together(
         self, training: Training, C: Array, starts: Sequence[Any] | None, data: Pair
@@ -156,19 +166,42 @@ class KernelSVC(ScoreClassifier, LossMachine):
                 f"{megabytes:.1f} MiB: memory={self.memory} is less"
             )
 
-        def solver(_: int, **course: Any) -> Result:
+        def solver(_: int, left_out: Array | None = None, **course: Any) -> Result:
+            weights = C if left_out is None else np.where(left_out, 0.0, C)
             return crammer_singer(
-                gram.rows, training.targets, C, n_classes=self.classes_.size, constant=constant,
-                seed=training.seed, **course,
+                gram.rows, training.targets, weights, n_classes=self.classes_.size,
+                constant=constant, seed=training.seed, **course,
             )  # fmt: skip
 
         with Fit(self, *data, ["all classes"]) as fit:
-            (result,) = fit.solve(solver, starts=starts, **self._course(gram, SWEEPS))
-            coef, intercept = result.coef, np.asarray(result.intercept)
-            if self.classes_.size == 2:  # the difference of two scores
-                coef, intercept = coef[:, 1:] - coef[:, :1], intercept[1:] - intercept[:1]
-            self._keep(fit, training, coef, intercept, [result])
-        return [result.dual]
+            course = self._course(gram, SWEEPS)
+            results = fit.solve(solver, starts=starts, **course)
+            self._keep(fit, training, *_by_class(results), results)
+        duals = [r.dual for r in results]
+        if self.probability:
+            self._learn_probabilities(training, solver, duals, _by_class, course)
+        return duals
+
+    def _learn_probabilities(
+        self,
+        training: Training,
+        solver: Callable[..., Result],
+        duals: list[Array],
+        combined: Callable[[list[Result]], tuple[Any, Array]],
+        course: dict[str, Any],
+    ) -> None:
+        """Solve again without some of the rows, and keep a calibration of their scores."""
+        looser = course | {"tol": max(self.tol, TOL_AGAIN)}
+
+        def scores_without(left_out: Array) -> Array:
+            coef, intercept = combined(solve_again(solver, duals, left_out, **looser))
+            sums = _products(training, np.flatnonzero(left_out), coef) + intercept
+            return class_scores(self.multi_class, self.code_book_, sums)
+
+        labels = training.targets
+        # columns of a given matrix change with the rows, so these have no numbers of their own
+        keys = np.arange(labels.size) if self._precomputed else row_keys(training.gram.X)
+        self._learn_calibration(keys, labels, training.weights, scores_without)
 
     def _scores(self, X: Any) -> Array:
         machines = self.machine_scores(X)
@@ -213,23 +246,21 @@ class KernelSVC(ScoreClassifier, LossMachine):
         -------
         scores : ndarray of shape (n_folds,), or (n_folds, len(Cs)) if ``Cs`` are given
         """
-        whole = clone(self)
+        whole = clone(self).set_params(probability=False)
         training = whole._prepare(X, y, sample_weight)
         folds = check_cv(cv, y, classifier=True).split(np.zeros((len(y), 1)), y)
         tried = [self.C] if Cs is None else Cs
-        scores = np.array([self._fold_scores(whole, training, fold, tried) for fold in folds])
+        scores = np.array([whole._fold_scores(training, fold, tried) for fold in folds])
         return scores[:, 0] if Cs is None else scores
 
-    def _fold_scores(
-        self, whole: Self, training: Training, fold: tuple[Array, Array], Cs: Any
-    ) -> list[float]:
+    def _fold_scores(self, training: Training, fold: tuple[Array, Array], Cs: Any) -> list[float]:
         """Return the accuracy on one part of the rows of models of the other, for every ``C``."""
         place = np.full(training.X.shape[0], -1)
         place[training.index] = np.arange(training.index.size)
         train, test = (place[rows][place[rows] >= 0] for rows in fold)
-        labels, weights = whole.classes_[training.targets], training.weights
+        labels, weights = self.classes_[training.targets], training.weights
         first = clone(self)
-        vars(first).update({name: v for name, v in vars(whole).items() if name.endswith("_")})
+        vars(first).update({name: v for name, v in vars(self).items() if name.endswith("_")})
         part = replace(
             training,
             gram=training.gram.subset(train),
@@ -249,11 +280,33 @@ class KernelSVC(ScoreClassifier, LossMachine):
         return accuracies
 
 
-def _by_machine(seen: list[Array], results: list[Result], n: int) -> Any:
-    """Return the coefficients as a CSR array with a column per machine."""
+def _products(training: Training, test: Array, coef: Any) -> Array:
+    """Return the sums of kernel values between some rows and those that have a coefficient."""
+    coef = sp.csr_array(coef)
+    support = np.flatnonzero(np.diff(coef.indptr))
+    coef = coef[support]
+    out = np.zeros((test.size, coef.shape[1]))
+    height = max(1, BAND * 2**20 // (8 * max(1, support.size)))
+    for b, e in ranges(test.size, height):
+        if support.size:
+            out[b:e] = training.gram.between(test[b:e], support) @ coef
+    return out
+
+
+def _by_class(results: list[Result]) -> tuple[Array, Array]:
+    """Return the coefficients of the only result, a column per score, and the intercepts."""
+    coef, intercept = results[0].coef, np.asarray(results[0].intercept)
+    if coef.shape[1] == 2:  # the difference of two scores
+        return coef[:, 1:] - coef[:, :1], intercept[1:] - intercept[:1]
+    return coef, intercept
+
+
+def _by_machine(seen: list[Array], results: list[Result], n: int) -> tuple[Any, Array]:
+    """Return the coefficients as a CSR array with a column per machine, and the intercepts."""
     parts = [
         (rows[r.coef != 0], r.coef[r.coef != 0]) for rows, r in zip(seen, results, strict=True)
     ]
     machines = np.repeat(np.arange(len(parts)), [rows.size for rows, _ in parts])
     rows, values = (np.concatenate(column) for column in zip(*parts, strict=True))
-    return sp.csr_array((values, (rows, machines)), (n, len(parts)))
+    coef = sp.csr_array((values, (rows, machines)), (n, len(parts)))
+    return coef, np.hstack([r.intercept for r in results])

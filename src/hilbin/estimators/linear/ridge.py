@@ -12,19 +12,28 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.metaestimators import available_if
 
-from hilbin._arrays import Array
+from hilbin._arrays import Array, to_dense
 from hilbin._parameters import estimator, require_whole
-from hilbin.estimators._fit import ScoreClassifier, check_classes, class_factors
+from hilbin.estimators._fit import check_classes, class_factors, random_seed
 from hilbin.estimators.linear.base import ScoreRegressor, given_labels, keeps_sums
 from hilbin.estimators.linear.least_squares import LeastSquares
 from hilbin.estimators.linear.passes import (
     HighestScores,
     Indicators,
+    LabeledSample,
     Numbers,
     Passes,
+    TargetMoments,
     labels_in,
 )
+from hilbin.estimators.linear.transformers import joint_features
+from hilbin.estimators.probability import ProbabilityClassifier
+from hilbin.solvers.problem import Result
+from hilbin.solvers.ridge import Sums, leverages
 from hilbin.stats import ClassSums
+
+ENOUGH_EXACT = 1000  # rows that are left out one by one
+LEAST_LEFT = 1e-6  # of a row's own influence, so that one which alone decides its score counts
 
 
 @estimator
@@ -122,7 +131,7 @@ class MapRidge(ScoreRegressor, LeastSquares):
 
 
 @estimator
-class MapRidgeClassifier(ScoreClassifier, LeastSquares):
+class MapRidgeClassifier(ProbabilityClassifier, LeastSquares):
     r"""Ridge, lasso or group lasso classifier on the features of a kernel map, out of core.
 
     Minimizes :math:`\sum_i w_i (t_i - f(x_i))^2 + \alpha \|w\|^2` for the targets
@@ -208,6 +217,7 @@ class MapRidgeClassifier(ScoreClassifier, LeastSquares):
             found = self._fit_maps(passes, classes=counts is None, partly=partly)
             counts = found if counts is None else counts
             self.classes_ = check_classes(counts.labels)
+            self._forget_calibration()
             self._learn(passes, Indicators(self.classes_, self._factors(counts), partly), more)
             if self.calibrate_rank is not None:
                 self._calibrate(passes, self.calibrate_rank)
@@ -269,3 +279,46 @@ class MapRidgeClassifier(ScoreClassifier, LeastSquares):
         if self.classes_.size == 2:  # those of the scores f and -f; half their difference decides
             level = (level[1:] - level[:1]) / 2
         self.intercept_ = self.intercept_ - level
+        if self.probability:
+            calibration = self.calibration_
+            calibration.intercept_ = calibration.intercept_ + calibration.coef_ * level
+
+    def _solved(
+        self, passes: Passes, of: TargetMoments, moments: Sums, components: Array | None
+    ) -> Result:
+        result = super()._solved(passes, of, moments, components)
+        if self.probability:
+            self._learn_probabilities(passes, of, moments, components, result)
+        return result
+
+    def _learn_probabilities(
+        self,
+        passes: Passes,
+        of: TargetMoments,
+        moments: Sums,
+        components: Array | None,
+        result: Result,
+    ) -> None:
+        r"""Calibrate by a sample of rows, each left out in turn.
+
+        The score of a row that is left out is
+        :math:`t_i - (t_i - f(z_i)) / (1 - h_i)` with its leverage :math:`h_i`. Lasso is taken for
+        least squares on the features that it has chosen.
+        """
+        targets: Any = of.targets
+        sample = LabeledSample(targets, ENOUGH_EXACT, random_seed(self.random_state))
+        X, known = (part.rows for part in passes.fold("probabilities", sample).parts)
+        places, weight = known[:, 0].astype(np.intp), known[:, 1]
+        Z = to_dense(joint_features(of.transformers, X, of.projections))
+        Z = Z if components is None else Z @ components.T
+        if self.penalty == "ridge":
+            share = leverages(moments, self.alpha_, Z)
+        else:
+            share = leverages(moments, 0.0, Z, np.flatnonzero(result.coef.any(axis=1)))
+        if targets.factors is not None:
+            share = share * targets.factors[places]
+        own = np.arange(self.classes_.size) == places[:, None]
+        T = np.where(own[:, 1:] if self.classes_.size == 2 else own, 1.0, -1.0)
+        scores = Z @ result.coef + result.intercept
+        left = np.maximum(1 - share, LEAST_LEFT)[:, None]
+        self._keep_calibration(T - (T - scores) / left, places, weight)

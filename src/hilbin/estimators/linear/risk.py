@@ -14,7 +14,13 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline, make_pipeline
 
 from hilbin._arrays import Array, to_dense
-from hilbin.estimators.linear.passes import Indicators, Numbers, Passes, required_targets
+from hilbin.estimators.linear.passes import (
+    Indicators,
+    Numbers,
+    Passes,
+    is_left_out,
+    required_targets,
+)
 from hilbin.maps import PQCodes, ProductQuantizer, SparseMap
 from hilbin.solvers.coded import PairRows, PQRows
 from hilbin.solvers.risk import Loss, MatrixRows, Risk, beyond
@@ -106,18 +112,24 @@ def run_of(chunk: Chunk, rows: slice) -> Chunk:
 
 @dataclass(frozen=True)
 class ChunkRisk:
-    """The risk of a chunk: features, targets, and the weight ``C`` of the loss."""
+    """The risk of a chunk: features, targets, and the weight ``C`` of the loss.
+
+    With ``partly``, the rows that are left out for probabilities have no weight.
+    """
 
     features: Features
     targets: Numbers | Indicators
     loss: Loss
     C: float
     constant: float
+    partly: bool = False
 
     def __call__(self, chunk: Chunk) -> Risk:
         """Return the risk of all rows of a chunk."""
         y = required_targets(chunk)
         weight = self.targets.weights(y, chunk.weight)
+        if self.partly:
+            weight = (1.0 if weight is None else weight) * ~is_left_out(chunk.X)
         T = to_dense(self.targets.targets(y))
         if isinstance(self.targets, Indicators):
             T = 2 * T - 1

@@ -8,8 +8,8 @@ Detection*, CVPR 2012).
 """
 
 from contextlib import nullcontext
-from dataclasses import KW_ONLY
-from typing import Any, Self
+from dataclasses import KW_ONLY, replace
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from sklearn.utils import check_consistent_length
@@ -18,16 +18,23 @@ from sklearn.utils.validation import _check_y, check_is_fitted
 from hilbin._arrays import Array
 from hilbin._parameters import estimator, require_choice, require_positive, require_whole
 from hilbin.estimators._fit import (
+    SMALL,
     CallbackSupportMixin,
     Fit,
-    ScoreClassifier,
     check_classes,
     checked_weights,
     class_factors,
+    random_seed,
     with_callbacks,
 )
 from hilbin.estimators.linear.base import MapModel, ScoreRegressor
-from hilbin.estimators.linear.passes import Indicators, Numbers, Passes, required_targets
+from hilbin.estimators.linear.passes import (
+    Indicators,
+    LabeledSample,
+    Numbers,
+    Passes,
+    required_targets,
+)
 from hilbin.estimators.linear.risk import (
     ChunkRisk,
     Features,
@@ -36,6 +43,7 @@ from hilbin.estimators.linear.risk import (
     last_step,
     uncoded,
 )
+from hilbin.estimators.probability import ENOUGH, ProbabilityClassifier, row_keys
 from hilbin.maps import PQCodes, ProductQuantizer
 from hilbin.maps.pq import require_same_words
 from hilbin.parallel import blas_threads
@@ -45,6 +53,7 @@ from hilbin.solvers.risk import EpsilonInsensitive, Hinge, Logistic, Loss
 from hilbin.stream import Chunk, Chunks
 
 EXACT_TOL = 1e-4  # below it, features are not rounded to compact kinds
+TOL_AGAIN, TOL_FEW = 0.05, 1e-6  # of the solution without some of the rows; of few rows
 EXPANSIONS = ("delayed", "immediate")
 CLASSIFICATION: dict[str, Loss] = {
     "hinge": Hinge(),
@@ -52,6 +61,15 @@ CLASSIFICATION: dict[str, Loss] = {
     "logistic": Logistic(),
 }
 REGRESSION = ("epsilon_insensitive", "squared_epsilon_insensitive")
+
+
+class Trained(NamedTuple):
+    """What a machine was trained on: passes over all rows, or rows in memory, and their risk."""
+
+    passes: Passes
+    rows: Chunk | Chunks
+    of: ChunkRisk
+    risk: Any
 
 
 @estimator
@@ -151,8 +169,8 @@ class MapMachine(CallbackSupportMixin, MapModel):
 
     def _train(
         self, passes: Passes, targets: Numbers | Indicators, loss: Loss, data: tuple[Any, Any]
-    ) -> None:
-        """Solve for all scores, and keep the model."""
+    ) -> "Trained":
+        """Solve for all scores, and keep the model; return what it was trained on."""
         constant = float(self.intercept_scaling) ** 2 if self.fit_intercept else 0.0
         of = ChunkRisk(self._features(self.feature_map_), targets, loss, float(self.C), constant)
         rows = passes.data
@@ -169,6 +187,7 @@ class MapMachine(CallbackSupportMixin, MapModel):
             fit.say(0, result)
             fit.keep([result])
             self._keep(result)
+        return Trained(passes, rows, of, risk)
 
     def _features(self, feature_map: Any) -> Features:
         exact = self.tol < EXACT_TOL
@@ -187,16 +206,23 @@ class MapMachine(CallbackSupportMixin, MapModel):
         return Chunk(codes[0].append(*codes[1:]), np.concatenate(labels), weight, 0, "X")
 
     def _keep(self, result: Result) -> None:
+        self._keep_weights(*self._weights(result))
+
+    def _weights(self, result: Result) -> tuple[Array, Array]:
+        """Return the weights of the features, and the intercepts."""
         coef, intercept = result.coef, np.zeros(len(result.coef))
         if self.fit_intercept:
             intercept = float(self.intercept_scaling) * coef[:, -1].astype(np.float64)
             coef = np.ascontiguousarray(coef[:, :-1])
-        self._keep_weights(coef, intercept)
+        return coef, intercept
 
     def _scores(self, X: Any) -> Array:
         """Return the scores of rows, chunk by chunk."""
         check_is_fitted(self, "coef_")
-        coef, intercept = np.atleast_2d(self.coef_), np.atleast_1d(self.intercept_)
+        return self._scores_by(X, np.atleast_2d(self.coef_), np.atleast_1d(self.intercept_))
+
+    def _scores_by(self, X: Any, coef: Array, intercept: Array) -> Array:
+        """Return the scores of rows by other weights."""
         if isinstance(X, PQCodes):
             self._require_own_codes(X)
             return self._features(None).rows(X).scores(coef) + intercept
@@ -221,7 +247,7 @@ class MapMachine(CallbackSupportMixin, MapModel):
 
 
 @estimator
-class MapSVC(ScoreClassifier, MapMachine):
+class MapSVC(ProbabilityClassifier, MapMachine):
     r"""Linear classifier on the features of a kernel map, by cutting planes, also out of core.
 
     Minimizes :math:`\tfrac12 v^\top K^+ v + \tfrac12 (b / s)^2 + C \sum_i w_i \ell(y_i f(x_i))` for
@@ -290,8 +316,45 @@ class MapSVC(ScoreClassifier, MapMachine):
             places = np.arange(self.classes_.size)
             factors = class_factors(self.class_weight, self.classes_, places, counts.n)
         targets = Indicators(self.classes_, factors)
-        self._train(passes, targets, CLASSIFICATION[self.loss], (X, y))
+        self._forget_calibration()
+        trained = self._train(passes, targets, CLASSIFICATION[self.loss], (X, y))
+        if self.probability:
+            if isinstance(trained.rows, Chunk):
+                self._learn_in_memory(trained.rows, trained.risk, targets)
+            else:
+                self._learn_again(trained, targets)
         return self
+
+    def _again(self, risk: Any, rows: int | None = None) -> Result:
+        """Return a looser solution, of another risk; few rows are solved to rounding."""
+        tol = TOL_FEW if rows is not None and rows <= SMALL else max(self.tol, TOL_AGAIN)
+        inner = inner_product(self.feature_map_)
+        return bundle(risk, 1.0, inner=inner, tol=tol, max_iter=self.max_iter)
+
+    def _learn_in_memory(self, rows: Chunk, risk: Any, targets: Indicators) -> None:
+        """Train again without some of the rows, whose features are there, and calibrate."""
+        places = targets.places(required_targets(rows))
+        weight = np.ones(places.size) if rows.weight is None else rows.weight
+        used = weight > 0
+
+        def scores_without(left_out: Array) -> Array:
+            marked = np.zeros(weight.size, bool)
+            marked[used] = left_out
+            with blas_threads(self.n_jobs):
+                result = self._again(risk.without(marked), weight.size)
+                return risk.scores(result.coef)[marked].astype(np.float64)
+
+        keys = row_keys(rows.X)[used]
+        self._learn_calibration(keys, places[used], weight[used], scores_without)
+
+    def _learn_again(self, trained: "Trained", targets: Indicators) -> None:
+        """Train again without a tenth of the rows, and calibrate by a sample of these."""
+        risk = StreamedRisk(replace(trained.of, partly=True), trained.passes)
+        weights = self._weights(self._again(risk))
+        sample = LabeledSample(targets, ENOUGH, random_seed(self.random_state), left_out=True)
+        rows, known = (part.rows for part in trained.passes.fold("probabilities", sample).parts)
+        scores = self._scores_by(rows, *weights)
+        self._keep_calibration(scores, known[:, 0].astype(np.intp), known[:, 1])
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

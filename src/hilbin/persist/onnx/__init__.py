@@ -21,7 +21,8 @@ def to_onnx(model: Any, path: str | os.PathLike[str]) -> None:
 
     The outputs are those of the model:
 
-    - a classifier has ``label`` and ``scores``, the values of ``decision_function``;
+    - a classifier has ``label`` and ``scores``, the values of ``decision_function``, and
+      ``probabilities``, the values of ``predict_proba``, if it has learned them;
     - a regressor has ``value``;
     - a transformer has ``features``, dense.
 

@@ -37,8 +37,10 @@ from hilbin.estimators import (
     IntersectionSVR,
     MapRidge,
     MapRidgeClassifier,
+    ScoreCalibration,
     StreamPCA,
 )
+from hilbin.estimators._fit import AHEAD
 from hilbin.estimators.intersection.binner import STRETCH
 from hilbin.estimators.intersection.shapes import ShapeLookup
 from hilbin.maps import AdditiveMap, FourierMap, NystroemMap, SparseMap
@@ -99,10 +101,42 @@ def _labeled(graph: Graph, model: Any, scores: str, where: str) -> Outputs:
     else:
         best = graph.op("ArgMax", scores, axis=1, keepdims=0)
     kind = {"i": np.int64, "u": np.int64, "f": np.float64}.get(classes.dtype.kind, classes.dtype)
-    return {
+    outputs = {
         "label": Output(graph.op("Gather", classes, best), kind, 1),
         "scores": Output(scores, np.float64, 1 if classes.size == 2 else 2),
     }
+    calibration = getattr(model, "calibration_", None)
+    if isinstance(calibration, ScoreCalibration):
+        probabilities = _probabilities(graph, calibration, scores, best, where)
+        outputs["probabilities"] = Output(probabilities, np.float64, 2)
+    return outputs
+
+
+def _probabilities(
+    graph: Graph, calibration: ScoreCalibration, scores: str, best: str, where: str
+) -> str:
+    """Return the probabilities that belong to scores; ``best`` is the class of the highest."""
+    if calibration.method_ == "isotonic":
+        raise UnsupportedModelError(f"{where} has isotonic probabilities, which are not exported")
+    K = calibration.classes_.size
+    two = K == 2
+    columns = graph.unsqueeze(scores, 1) if two else scores
+    logits = graph.op("Add", graph.op("Mul", columns, calibration.coef_), calibration.intercept_)
+    if two:  # the other class as 1 - p would lose the digits of a small probability
+        logits = graph.op("Concat", graph.op("Neg", logits), logits, axis=1)
+    softmax = calibration.method_ == "softmax"
+    P = graph.op("Softmax", logits, axis=1) if softmax else graph.op("Sigmoid", logits)
+    # as in hilbin.estimators._fit.agreeing, but for the calibration's own sums
+    P = graph.op("Div", P, graph.sum(P, 1, keepdims=True))
+    best = graph.unsqueeze(best, 1)
+    own = graph.op("Equal", best, np.arange(K))
+    above = graph.op("Greater", P, graph.op("GatherElements", P, best, axis=1))
+    shared = graph.cast(graph.op("Or", own, above), np.float64)
+    count = graph.sum(shared, 1, keepdims=True)
+    mean = graph.op("Div", graph.sum(graph.op("Mul", P, shared), 1, keepdims=True), count)
+    P = graph.op("Where", graph.op("Or", own, above), mean, P)
+    P = graph.op("Mul", P, graph.op("Where", own, 1 + AHEAD, 1.0))
+    return graph.op("Div", P, graph.sum(P, 1, keepdims=True))
 
 
 def _affine(graph: Graph, model: Any, x: str, where: str) -> str:

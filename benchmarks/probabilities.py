@@ -1,0 +1,156 @@
+"""Probabilities learned with the model, against ``CalibratedClassifierCV`` around the same model.
+
+scikit-learn trains five models, each on four fifths of the rows, and takes the mean of their
+probabilities. Ours trains one model, then again from its solution without some of the rows (ridge:
+leaves out row after row by a formula), and calibrates the scores of these. Times are those of
+``fit``, in one thread, log loss and expected calibration error are those of test rows.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import harness
+import numpy as np
+from data import Array, arrays
+from sets import Labeled, labeled_sets
+from sklearn.base import clone
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.metrics import log_loss
+
+from hilbin.estimators import IntersectionSVC, KernelSVC, MapRidgeClassifier, MapSVC
+from hilbin.kernels import Chi2, Exponential
+from hilbin.maps import AdditiveMap
+
+BINS = 15
+TEXT = (
+    "USPS digits, the six views of mfeat, ijcnn1 and 100 kinds of leaves (three views, 12 of 16 "
+    "rows of a class to train on), features scaled to [0, 1]; KernelSVC and MapSVC get 3,000 rows. "
+    "`CalibratedClassifierCV(model, cv=5)` is the peer. Log loss of test rows; expected calibration "
+    "error with 15 bins of the highest probability; seconds of `fit` with probabilities, over those "
+    "of the peer, and over those of `fit` without."
+)
+
+
+class Sizes(NamedTuple):
+    """How much is measured."""
+
+    rows: int | None = None
+    slow_rows: int = 3000  # of KernelSVC and MapSVC
+    repeats: int = 3
+
+
+def models() -> dict[str, Callable[[], Any]]:
+    """The classifiers of the library."""
+    return {
+        "IntersectionSVC": IntersectionSVC,
+        "KernelSVC, exp-chi2": lambda: KernelSVC(Exponential(Chi2(), gamma="mean"), C=10.0),
+        "MapSVC, chi2 map": lambda: MapSVC(AdditiveMap(Chi2()), C=1.0),
+        "MapRidgeClassifier, chi2 map": lambda: MapRidgeClassifier(AdditiveMap(Chi2()), alpha=1.0),
+    }
+
+
+def leaves(folder: Path | None) -> Labeled | None:
+    """All three views side by side."""
+    z = arrays(folder, "leaves100")
+    if not z:
+        return None
+    X = np.hstack([z[f"X_{view}"] for view in ("margin", "texture", "shape")]).astype(np.float64)
+    train = np.arange(z["y"].size) % 16 < 12  # rows are sorted by class, 16 of each
+    return Labeled(X[train], z["y"][train], X[~train], z["y"][~train])
+
+
+def calibration_error(p: Array, right: Array) -> float:
+    """Mean difference between the highest probability and how often it is right, over bins."""
+    place = np.minimum((p * BINS).astype(int), BINS - 1)
+    sums = (np.bincount(place, values, minlength=BINS) for values in (p, right.astype(float)))
+    said, was = sums
+    return float(np.abs(said - was).sum() / p.size)
+
+
+def quality(model: Any, s: Labeled) -> dict[str, float]:
+    """Log loss and calibration error on test rows."""
+    found = model.predict_proba(s.X_test)
+    right = model.classes_[found.argmax(axis=1)] == s.y_test
+    return {
+        "log loss": float(log_loss(s.y_test, found, labels=model.classes_)),
+        "calibration error": calibration_error(found.max(axis=1), right),
+    }
+
+
+def measured(make: Callable[[], Any], s: Labeled, repeats: int) -> dict[str, float]:
+    """Quality and times of ours and of the peer."""
+    ours, peer = make().set_params(probability=True), CalibratedClassifierCV(make(), cv=5)
+    times = harness.compare(
+        {
+            "ours": lambda: ours.fit(s.X, s.y),
+            "peer": lambda: peer.fit(s.X, s.y),
+            "plain": lambda: clone(ours).set_params(probability=False).fit(s.X, s.y),
+        },
+        repeats,
+        patience=30,
+    )
+    own, other = quality(ours, s), quality(peer, s)
+    t = {name: timing.best for name, timing in times.items()}
+    return {
+        "rows": s.y.size,
+        **own,
+        **{f"{name}, peer": value for name, value in other.items()},
+        "fit, s": t["ours"],
+        "of peer": t["ours"] / t["peer"],
+        "of plain": t["ours"] / t["plain"],
+    }
+
+
+def main() -> None:
+    """Measure and record."""
+    args = harness.parser(__doc__).parse_args()
+    sizes = Sizes(600, 600, 1) if args.quick else Sizes()
+    sets = labeled_sets(args.data, ("usps", "mfeat", "ijcnn1"))
+    hundred = leaves(args.data)
+    if hundred is not None:
+        sets["leaves100"] = hundred
+    table = {}
+    with harness.threads(1):
+        for name, given in sets.items():
+            for model, make in models().items():
+                rows = sizes.slow_rows if model.startswith(("KernelSVC", "MapSVC")) else sizes.rows
+                s = given.sample(rows, 5000).scaled()
+                s = s._replace(X_test=np.clip(s.X_test, 0, 1))  # chi-squared needs values >= 0
+                table[f"{name}, {model}"] = measured(make, s, sizes.repeats)
+                print(f"{name}, {model}: {table[f'{name}, {model}']}", flush=True)
+    losses = {key: row["log loss"] / row["log loss, peer"] for key, row in table.items()}
+    claims = [
+        *harness.by_set(
+            "log loss", losses, 1.0, "<=", against="CalibratedClassifierCV", kind="models"
+        ),
+        *harness.by_set(
+            "time of fit with probabilities",
+            {key: row["of peer"] for key, row in table.items()},
+            0.3,
+            "<=",
+            against="CalibratedClassifierCV",
+            kind="models",
+        ),
+        *harness.by_set(
+            "time of fit with probabilities",
+            {key: row["of plain"] for key, row in table.items()},
+            1.5,
+            "<=",
+            against="fit without",
+            headline=False,
+            kind="models",
+        ),
+    ]
+    harness.record(
+        "probabilities",
+        {"slow_rows": sizes.slow_rows, "Probabilities": table},
+        claims,
+        title="Probabilities",
+        text=TEXT,
+        quick=args.quick,
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,397 @@
+r"""Probabilities of classes, from the scores of rows that were left out.
+
+Scores of training rows are too good: a model has seen them. So a part of the rows is left out, the
+problem is solved again from where the full solution is, which takes few sweeps, and the scores of
+the rows left out are compared with their classes.
+
+**Two classes** (Platt): :math:`p(s) = 1 / (1 + e^{-(as + b)})`.
+**More classes**: :math:`p_k(s) \propto e^{a s_k + b_k}`, the softmax of scores with one slope and
+an intercept for every class.
+
+Both minimize the log loss by Newton's method; the slope is at least 0. The targets are not 1 and 0
+but what a row more of every kind would make of them, as Platt proposes, so that rows that are all
+told apart give no probability of 1. **Isotonic** regression makes any rising function of a score,
+and needs many rows.
+
+Rows are left out by what they hold, not by where they stand: copies of a row are left out together,
+so a weight of 2 is the row twice, and no copy is learned while another is left out.
+
+**References.** J. Platt, *Probabilistic Outputs for Support Vector Machines*, 1999. H.-T. Lin,
+C.-J. Lin and R. Weng, *A Note on Platt's Probabilistic Outputs for Support Vector Machines*, 2007.
+C. Guo et al., *On Calibration of Modern Neural Networks*, ICML 2017.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import KW_ONLY
+from typing import Any, Self
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.special import expit, softmax
+from sklearn.isotonic import IsotonicRegression
+
+from hilbin._arrays import Array
+from hilbin._parameters import estimator, require_choice
+from hilbin._state import require, require_offsets, require_vector
+from hilbin.estimators._fit import ScoreClassifier
+from hilbin.parallel import ranges
+
+METHODS = ("auto", "sigmoid", "isotonic", "softmax")
+FOR_ISOTONIC = 1000  # rows of every class
+RIDGE = (
+    5.0  # penalty of the intercepts of classes, in rows: few rows are near the border of a class
+)
+ENOUGH, FEWEST = 2000, 3  # rows that are left out, and parts of the rows
+MOST_PARTS, ALMOST = 10, 0.75  # parts, and the share of enough rows that will do
+AT_ONCE = 1 << 18  # values that are multiplied at a time
+# Newton's method: most steps, shortest one, and the relative decrease at which it ends
+STEPS, SHORTEST, CLOSE = 50, 1e-6, 1e-11
+
+
+class ScoreCalibration:
+    """Turn scores of classes into probabilities.
+
+    Parameters
+    ----------
+    method : {"auto", "sigmoid", "isotonic", "softmax"}, default="auto"
+        A sigmoid of every score, divided by their sum if there are several; a rising function
+        instead of the sigmoid, if every class has 1,000 rows (else as "auto"); or the softmax of
+        scores with one slope and an intercept for every class. "auto" is the sigmoid for two
+        classes and the softmax for more.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        Labels.
+    method_ : {"sigmoid", "isotonic", "softmax"}
+        The method in use.
+    coef_, intercept_ : ndarray of shape (n_scores,)
+        Slope and intercept of every score, for sigmoid and softmax.
+    scores_, probabilities_, offsets_ : ndarray
+        For isotonic regression: the scores at which the functions bend and the probabilities there,
+        class after class, and where each class begins.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hilbin.estimators import ScoreCalibration
+    >>> scores = np.array([-2.0, -1.0, -0.5, 0.3, 1.0, 2.0])  # of rows that were left out
+    >>> calibration = ScoreCalibration().fit(scores, [0, 0, 1, 0, 1, 1])
+    >>> calibration.predict_proba(np.array([0.0, 3.0])).round(2)
+    array([[0.51, 0.49],
+           [0.06, 0.94]])
+    """
+
+    def __init__(self, method: str = "auto") -> None:
+        self.method = method
+
+    def __repr__(self) -> str:
+        return f"ScoreCalibration(method={self.method!r})"
+
+    def fit(self, scores: Any, y: Any, sample_weight: Any = None, *, classes: Any = None) -> Self:
+        """Learn the probabilities that belong to scores.
+
+        Parameters
+        ----------
+        scores : array-like of shape (n_samples,) or (n_samples, n_classes)
+            Scores of rows that were left out; the score of the second of two classes may stand
+            alone. Rows with NaN, which were never left out, do not count.
+        y : array-like of shape (n_samples,)
+            Labels.
+        sample_weight : array-like of shape (n_samples,), optional
+            A weight of 2 counts as the row twice.
+        classes : array-like of shape (n_classes,), optional
+            All labels in the order of the scores, if ``y`` may lack some; by default those of
+            ``y``, sorted.
+
+        Returns
+        -------
+        self : ScoreCalibration
+        """
+        require_choice("method", self.method, METHODS)
+        y = np.asarray(y)
+        self.classes_ = np.unique(y) if classes is None else np.asarray(classes)
+        S = self._columns(scores)
+        weight = np.ones(len(y)) if sample_weight is None else np.asarray(sample_weight, np.float64)
+        known = np.isfinite(S).all(axis=1) & (weight > 0)
+        places = _places(self.classes_, y[known])
+        own = np.zeros((places.size, self.classes_.size))
+        own[np.arange(places.size), places] = 1.0
+        self._learn(S[known], own, weight[known])
+        return self
+
+    def predict_proba(self, scores: Any) -> Array:
+        """Compute probabilities of classes.
+
+        Parameters
+        ----------
+        scores : array-like of shape (n_samples,) or (n_samples, n_classes)
+            Scores, as in ``fit``.
+
+        Returns
+        -------
+        probabilities : ndarray of shape (n_samples, n_classes)
+            They sum to 1 in every row.
+        """
+        S = self._columns(scores)
+        if self.method_ == "softmax":
+            return np.asarray(softmax(S * self.coef_ + self.intercept_, axis=1))
+        if self.method_ == "sigmoid":
+            logits = S * self.coef_ + self.intercept_
+            each = expit(logits)
+            if self.classes_.size == 2:
+                return np.column_stack([expit(-logits), each])
+        else:
+            ends = zip(self.offsets_[:-1], self.offsets_[1:], strict=True)
+            each = np.column_stack(
+                [
+                    np.interp(column, self.scores_[b:e], self.probabilities_[b:e])
+                    for column, (b, e) in zip(S.T, ends, strict=True)
+                ]
+            )
+        if self.classes_.size == 2:
+            return np.column_stack([1 - each[:, 0], each[:, 0]])
+        total = each.sum(axis=1, keepdims=True)
+        return np.where(total > 0, each / np.where(total > 0, total, 1), 1 / each.shape[1])
+
+    def _columns(self, scores: Any) -> Array:
+        """Return a column per score: one of two classes, else one for each."""
+        S = np.asarray(scores, np.float64)
+        S = S[:, None] if S.ndim == 1 else S
+        K = self.classes_.size
+        if S.ndim != 2 or S.shape[1] not in ((1, 2) if K == 2 else (K,)):
+            raise ValueError(f"scores of {K} classes cannot have the shape {np.shape(scores)}")
+        return S[:, 1:] - S[:, :1] if S.shape[1] == 2 else S
+
+    def _learn(self, S: Array, own: Array, weight: Array) -> None:
+        """Fit the functions; ``own`` is 1 for the class of a row."""
+        several = self.classes_.size > 2
+        self.method_ = "softmax" if several else "sigmoid"
+        counts = np.count_nonzero(own, axis=0)
+        if self.method == "isotonic" and counts.min() >= FOR_ISOTONIC:
+            self.method_ = "isotonic"
+            self._learn_isotonic(S, own if several else own[:, 1:], weight)
+        elif several and self.method == "sigmoid":
+            self.method_ = "sigmoid"
+            parts = [_sigmoid(s, one, weight) for s, one in zip(S.T, own.T, strict=True)]
+            self.coef_, self.intercept_ = np.array(parts).T.copy()
+        elif several:
+            self.coef_, self.intercept_ = _softmax(S, own, weight)
+        else:
+            self.coef_, self.intercept_ = np.array([_sigmoid(S[:, 0], own[:, 1], weight)]).T.copy()
+
+    def _learn_isotonic(self, S: Array, own: Array, weight: Array) -> None:
+        fits = [
+            IsotonicRegression(y_min=0, y_max=1).fit(s, one, weight)
+            for s, one in zip(S.T, own.T, strict=True)
+        ]
+        self.scores_ = np.concatenate([f.X_thresholds_ for f in fits]).astype(np.float64)
+        self.probabilities_ = np.concatenate([f.y_thresholds_ for f in fits]).astype(np.float64)
+        sizes = [f.X_thresholds_.size for f in fits]
+        self.offsets_ = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
+
+    def _check_state(self) -> None:
+        """Raise ``ValueError`` if the arrays of a loaded calibration do not fit together."""
+        if not hasattr(self, "method_"):
+            return
+        require(self.method_ in METHODS[1:], "a calibration has an unknown method")
+        K = np.asarray(self.classes_).size
+        scores = 1 if K == 2 else K
+        require(K >= 2 and (K > 2 or self.method_ != "softmax"), "classes_ is out of range")
+        if self.method_ == "isotonic":
+            size = require_vector(self.scores_, np.float64, "scores_").size
+            same = require_vector(self.probabilities_, np.float64, "probabilities_").size == size
+            require_offsets(self.offsets_, scores, size, "offsets_")
+            require(same and (np.diff(self.offsets_) >= 1).all(), "a class has no probabilities")
+            return
+        for name in ("coef_", "intercept_"):
+            size = require_vector(getattr(self, name), np.float64, name).size
+            require(size == scores, f"{name} has {size} values for {scores} scores")
+
+
+def _places(classes: Array, y: Array) -> Array:
+    """Return the places of labels among the classes."""
+    order = np.argsort(classes, kind="stable")
+    found = np.minimum(np.searchsorted(classes, y, sorter=order), classes.size - 1)
+    places = order[found]
+    wrong = classes[places] != y
+    if wrong.any():
+        raise ValueError(f"y has the label {y[wrong][0]!r}, which is not one of the classes")
+    return places
+
+
+def _sigmoid(scores: Array, own: Array, weight: Array) -> tuple[float, float]:
+    """Return slope and intercept of Platt's sigmoid, a softmax of two scores."""
+    positive = float(weight @ own)
+    negative = float(weight.sum()) - positive
+    target = np.where(own > 0, (positive + 1) / (positive + 2), 1 / (negative + 2))
+    both = np.column_stack([np.zeros(scores.size), scores])
+    slope, intercepts = _fitted(both, np.column_stack([1 - target, target]), weight, 1e-6)
+    return slope, float(intercepts[1] - intercepts[0])
+
+
+def _softmax(S: Array, own: Array, weight: Array) -> tuple[Array, Array]:
+    """Return slopes, all the same, and intercepts of the softmax of several scores."""
+    n, K = float(weight.sum()), S.shape[1]
+    targets = np.where(own > 0, (n + 1) / (n + 2), 1 / ((n + 2) * (K - 1)))
+    slope, intercepts = _fitted(S, targets, weight, RIDGE)
+    return np.full(K, slope), intercepts
+
+
+def _fitted(S: Array, T: Array, weight: Array, ridge: float) -> tuple[float, Array]:
+    """Minimize the log loss of ``softmax(a S + b)``, plus ``ridge |b|^2 / 2``, by Newton's method.
+
+    A slope below 0 would turn the order of the classes round; then it is 0.
+    """
+    unit = float(np.abs(S - S.mean(axis=1, keepdims=True)).mean()) if S.size else 1.0
+    unit = unit if unit > 0 and np.isfinite(unit) else 1.0
+    x = _minimized(S / unit, T, weight, ridge, free=True)
+    if x[0] < 0:
+        x = _minimized(S / unit, T, weight, ridge, free=False)
+    return float(x[0]) / unit, x[1:]
+
+
+def _minimized(S: Array, T: Array, weight: Array, ridge: float, *, free: bool) -> Array:
+    """Return slope and intercepts; the slope stays 0 unless it is ``free``."""
+    x = np.zeros(S.shape[1] + 1)
+    value, gradient, hessian = _log_loss(x, S, T, weight, ridge)
+    for _ in range(STEPS):
+        if not free:
+            gradient[0], hessian[0], hessian[:, 0] = 0.0, 0.0, 0.0
+        hessian[0, 0] += 1e-9  # scores that are all equal say nothing about the slope
+        step = np.linalg.solve(hessian, gradient)
+        decrease = float(step @ gradient)
+        if decrease <= CLOSE * (1 + abs(value)):
+            return x - step  # the error of which is the square of that
+        length = 1.0
+        tried = _log_loss(x - step, S, T, weight, ridge)
+        while tried[0] > value - 1e-4 * length * decrease and length > SHORTEST:
+            length /= 2
+            tried = _log_loss(x - length * step, S, T, weight, ridge)
+        x, (value, gradient, hessian) = x - length * step, tried
+    return x
+
+
+def _log_loss(
+    x: Array, S: Array, T: Array, weight: Array, ridge: float
+) -> tuple[float, Array, Array]:
+    """Return value, gradient and Hessian in slope and intercepts."""
+    Z = x[0] * S + x[1:]
+    Z -= Z.max(axis=1, keepdims=True)
+    P = np.exp(Z)
+    total = P.sum(axis=1)
+    P /= total[:, None]
+    losses = np.log(total) - np.einsum("ij,ij->i", T, Z)
+    value = float(weight @ losses) + 0.5 * ridge * float(x[1:] @ x[1:])
+    W = weight[:, None] * P
+    away = weight[:, None] * (P - T)
+    gradient = np.append((away * S).sum(), away.sum(axis=0) + ridge * x[1:])
+    mean = (P * S).sum(axis=1)
+    hessian = np.empty((x.size, x.size))
+    hessian[0, 0] = float((W * S * (S - mean[:, None])).sum())
+    hessian[0, 1:] = hessian[1:, 0] = (W * (S - mean[:, None])).sum(axis=0)
+    hessian[1:, 1:] = np.diag(W.sum(axis=0) + ridge) - P.T @ W
+    return value, gradient, hessian
+
+
+@estimator
+class ProbabilityClassifier(ScoreClassifier):
+    """Base of the classifiers that can give probabilities.
+
+    Parameters
+    ----------
+    probability : bool, default=False
+        Whether ``fit`` also learns probabilities, for ``predict_proba``: a part of the rows is left
+        out, and a :class:`ScoreCalibration` learned from their scores. Scores and ``predict`` do
+        not change.
+
+    Attributes
+    ----------
+    calibration_ : ScoreCalibration
+        Scores to probabilities, if ``probability=True``.
+    """
+
+    _: KW_ONLY
+    probability: bool = False
+
+    def _forget_calibration(self) -> None:
+        """Remove what an earlier fit has learned of probabilities."""
+        if hasattr(self, "calibration_"):
+            del self.calibration_
+
+    def _learn_calibration(
+        self, keys: Array, labels: Array, weights: Array, scores_without: Callable[[Array], Array]
+    ) -> None:
+        """Keep the calibration by rows left out.
+
+        ``labels`` are places in ``classes_``; ``scores_without(left_out)`` are the scores of the
+        rows that are marked, by a model that has learned from the others.
+        """
+        scores = np.full(
+            (labels.size, 1 if self.classes_.size == 2 else self.classes_.size), np.nan
+        )
+        for left_out in parts_left_out(keys, labels, ENOUGH, FEWEST):
+            found = scores_without(left_out)
+            scores[left_out] = found[:, None] if found.ndim == 1 else found
+        self._keep_calibration(scores, labels, weights)
+
+    def _keep_calibration(self, scores: Array, labels: Array, weights: Array | None) -> None:
+        known = self.classes_[labels]
+        self.calibration_ = ScoreCalibration().fit(scores, known, weights, classes=self.classes_)
+
+
+def row_keys(X: Any) -> Array:
+    """Return a number for every row that depends on its values alone, dense or sparse.
+
+    It is the sum of the bits of every value times a random number of its column, modulo 2**64.
+    """
+    groups = getattr(X, "groups", None)  # of codes
+    if groups is not None:
+        X = groups.transpose(1, 0, 2).reshape(groups.shape[1], -1)
+    random = np.random.default_rng(0)
+    factors = random.integers(2**63, size=X.shape[1], dtype=np.uint64) * np.uint64(2) + np.uint64(1)
+    if sp.issparse(X):
+        sums = np.zeros(X.nnz + 1, np.uint64)
+        np.cumsum(_bits(X.data) * factors[X.indices], out=sums[1:])
+        keys = sums[X.indptr[1:]] - sums[X.indptr[:-1]]
+    else:
+        keys = np.empty(X.shape[0], np.uint64)
+        for begin, end in ranges(X.shape[0], max(1, AT_ONCE // max(1, X.shape[1]))):
+            keys[begin:end] = (_bits(X[begin:end]) * factors).sum(axis=1)
+    return (keys >> np.uint64(1)).astype(np.int64)
+
+
+def _bits(values: Array) -> Array:
+    """Return values as whole numbers, by their bits if they are not whole."""
+    if values.dtype.kind == "f":
+        values = np.ascontiguousarray(values).view(f"u{values.itemsize}")
+    return values.astype(np.uint64)
+
+
+def parts_left_out(
+    keys: Array, labels: Array, enough: int = 1500, fewest: int = 5
+) -> Iterator[Array]:
+    """Yield masks of rows to leave out, each a part of every class, until they are enough.
+
+    Equal rows of a class are left out together, and the first of every class in the first part.
+    """
+    n_folds = int(np.clip(keys.size // enough, fewest, MOST_PARTS))
+    fold = _ranks(keys, labels) % n_folds
+    held_out = 0
+    for number in range(n_folds):
+        left_out = fold == number
+        if held_out < ALMOST * enough and left_out.any() and not left_out.all():
+            held_out += int(left_out.sum())
+            yield left_out
+
+
+def _ranks(keys: Array, labels: Array) -> Array:
+    """Return the place of every row among the different keys of its class."""
+    order = np.lexsort((keys, labels))
+    new_class = np.diff(labels[order], prepend=-1) != 0
+    new = new_class | (np.diff(keys[order], prepend=-1) != 0)
+    count = np.cumsum(new)
+    first = np.maximum.accumulate(np.where(new_class, count, 0))
+    ranks = np.empty(keys.size, np.intp)
+    ranks[order] = count - first
+    return ranks
