@@ -36,6 +36,7 @@ PUBLIC += [getattr(hilbin.solvers, n) for n in hilbin.solvers.__all__]
 PUBLIC += [getattr(hilbin.estimators, n) for n in hilbin.estimators.__all__]
 PUBLIC += [getattr(hilbin.auto, n) for n in hilbin.auto.__all__]
 PUBLIC += [getattr(hilbin.images, n) for n in hilbin.images.__all__]
+PUBLIC += [getattr(hilbin.inspection, n) for n in hilbin.inspection.__all__]
 PUBLIC += [getattr(hilbin.persist, n) for n in hilbin.persist.__all__]
 PUBLIC += [getattr(hilbin.report, n) for n in hilbin.report.__all__]
 PUBLIC += [getattr(hilbin.stats, n) for n in hilbin.stats.__all__]
@@ -56,15 +57,21 @@ def test_documented(thing):
 
 def test_the_reference_lists_every_public_name_once():
     text = (Path(__file__).parents[1] / "docs" / "api.rst").read_text()
-    listed = re.findall(r"^   (\w+)$", text, re.M)
+    parts = re.split(r"^\.\. currentmodule:: ([\w.]+)$", text, flags=re.M)[1:]
+    listed = [
+        f"{package}.{name}"
+        for package, part in zip(parts[::2], parts[1::2], strict=True)
+        for name in re.findall(r"^   (\w+)$", part, re.M)
+    ]
     packages = (hilbin.kernels, hilbin.maps, hilbin.solvers, hilbin.estimators, hilbin.images)
     packages += (
         hilbin.auto,
+        hilbin.inspection,
         hilbin.persist,
         hilbin.report,
         hilbin.stats,
         hilbin.stream,
         hilbin.plot,
     )
-    public = [name for package in packages for name in package.__all__]
+    public = [f"{package.__name__}.{n}" for package in packages for n in package.__all__]
     assert sorted(n for n in public if listed.count(n) != 1) == []

@@ -29,11 +29,13 @@ ALLOWED = {
     "estimators": BOTTOM | {"kernels", "maps", "solvers", "stats", "stream"},
     "images": BOTTOM,
     "plot": BOTTOM | {"kernels"},
-    "report": BOTTOM,
+    "inspection": BOTTOM | {"estimators", "images", "kernels", "maps"},
+    "report": BOTTOM | {"inspection"},
     "persist": BOTTOM | {"estimators", "images", "kernels", "maps"},
     "auto": BOTTOM
     | {"estimators", "images", "inspection", "kernels", "maps", "persist", "report", "stream"},
-    "cli": BOTTOM | {"estimators", "images", "kernels", "maps", "persist", "report"},
+    "cli": BOTTOM
+    | {"auto", "estimators", "images", "inspection", "kernels", "maps", "persist", "report"},
 }
 
 

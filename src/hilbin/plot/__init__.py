@@ -1,7 +1,8 @@
 """Pictures of kernels and models; they need matplotlib (``pip install "hilbin[plot]"``)."""
 
 from hilbin.plot.explanation import explanation
+from hilbin.plot.inspection import importances, reliability
 from hilbin.plot.matrix import kernel_matrix, reordering
 from hilbin.plot.shapes import shapes
 
-__all__ = ["explanation", "kernel_matrix", "reordering", "shapes"]
+__all__ = ["explanation", "importances", "kernel_matrix", "reliability", "reordering", "shapes"]

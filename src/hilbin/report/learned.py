@@ -131,9 +131,10 @@ def _importances(context: Context, found: Importances) -> Html:
         for name, value in listed
     )
     n_used = int((found.values > 0).sum())
-    note = (
-        f"{len(listed)} of {n_used:,} features that make a difference, {len(found.names):,} in all."
-    )
+    verb = "makes" if n_used == 1 else "make"
+    note = f"{n_used:,} of {len(found.names):,} features {verb} a difference."
+    if len(listed) < n_used:
+        note += f" The {len(listed)} most important are shown."
     return fill(
         '<figure class="bars importances"><table><caption class="visually-hidden">Importances of '
         "the features</caption><tbody>{rows}</tbody></table><figcaption>{note}</figcaption>"
