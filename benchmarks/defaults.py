@@ -189,10 +189,12 @@ def table(
     if not peers_only:
         key = ("own", library(), digest)
         found[OWN] = cache.outcome(key, lambda: measure(table_classifier, task))
-    for name in tuned.CONTENDERS:
+    for name, contender in tuned.CONTENDERS.items():
         if name not in without:
             key = ("peer", tuned.REVISIONS.get(name, 1), version("scikit-learn"), name, digest)
-            found[name] = cache.outcome(key, lambda name=name: tuned.measure(name, task))
+            found[name] = cache.outcome(
+                key, lambda contender=contender: tuned.measure(contender, task)
+            )
     found = {name: outcome for name, outcome in found.items() if outcome}
     note(figures, ACCURACY, task, {name: o.accuracy(weights) for name, o in found.items()})
     note(figures, SECONDS, task, {name: o.fit for name, o in found.items()})
@@ -242,8 +244,8 @@ def photos(
     key = (task.name, *(names(trial.data.X) for trial in task.trials))
     if network:
         rows = network_rows(task, network, cache)
-        peer = ("peer", 1, LOGISTIC, *key)
-        found[LOGISTIC] = cache.outcome(peer, lambda: tuned.measure(tuned.LOGISTIC, rows))
+        peer = ("peer", 2, LOGISTIC, *key)
+        found[LOGISTIC] = cache.outcome(peer, lambda: tuned.measure(tuned.network_logistic, rows))
     files = {PLAIN: None, WITH: network} if network else {PLAIN: None}
     if IMAGES[task.name][2] is None:
         files.pop(PLAIN)
