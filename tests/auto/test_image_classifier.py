@@ -9,6 +9,7 @@ from sklearn.base import clone
 import hilbin
 from hilbin.auto import ImageClassifier
 from hilbin.auto.channels import Dual
+from hilbin.auto.image_candidates import ImageRows, RidgeCandidate, SupportCandidate
 from hilbin.auto.image_data import (
     Cache,
     check_features,
@@ -20,6 +21,7 @@ from hilbin.auto.image_data import (
 )
 from hilbin.images import Centrist, ImageError, UnreadableImageWarning
 from hilbin.images.descriptors import ImageSample
+from hilbin.kernels import Chi2
 
 PIL = pytest.importorskip("PIL.Image")
 
@@ -90,7 +92,7 @@ def test_paths_and_labels_or_a_table_give_the_same_model(model, folder, tmp_path
 
 def test_the_choice_is_told(model):
     names = [one["name"] for one in model.choice_.table]
-    assert len(names) == 4
+    assert len(names) == 5
     assert model.choice_.best.name in names
     assert model.choice_.best.data is None  # the training rows are no part of the model
     assert {"majority", "square roots + LinearSVC"} <= model.choice_.baselines.keys()
@@ -162,6 +164,22 @@ def test_a_kernel_by_name(folder, kernel, tmp_path):
     )
 
 
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("candidate", [RidgeCandidate, SupportCandidate])
+def test_a_model_from_gram_matrices_is_that_of_a_fit(candidate, n_classes):
+    rng = np.random.default_rng(0)
+    y = np.arange(60) % n_classes
+    X = (rng.dirichlet(np.ones(20), 60) + 0.1 * np.eye(20)[y]).astype(np.float32)
+    channels = [("a", 0, 8), ("b", 8, 20)]
+    data = ImageRows(X, y, np.arange(60), np.zeros(60, bool), channels)
+    one = candidate("one", data, Chi2())
+    scores = one.held_out(np.arange(60), y, np.arange(60) // n_classes % 3, 0)
+    assert scores.shape == (60, n_classes)
+    assert np.mean(scores.argmax(axis=1) == y) > 0.8
+    fitted = one.make().fit(X, y)
+    assert np.allclose(one.train().decision_function(X), fitted.decision_function(X), atol=2e-3)
+
+
 def test_two_classes_of_arrays():
     rng = np.random.default_rng(1)
     images = np.array([picture(kind, rng) for kind in ("along", "across") * 6])
@@ -229,7 +247,7 @@ def test_wrong_images_are_refused(folder, tmp_path):
 def test_names_of_features(tmp_path):
     color = ImageSample([np.tile(np.array([[[255, 0, 0]]], np.uint8), (64, 64, 1))], 10)
     grays = ImageSample([np.full((64, 64, 3), 7, np.uint8)], 10)
-    assert resolve("auto", color).endswith("color")
+    assert resolve("auto", color) == "sift+centrist+color+hog+lbp"
     assert "color" not in resolve("auto", grays)
     assert resolve("lbp", grays) == "lbp"
     network = tmp_path / "n.onnx"

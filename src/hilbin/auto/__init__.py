@@ -7,7 +7,7 @@ and gives calibrated probabilities and reasons.
 """
 
 from hilbin.auto.candidates import row_candidates
-from hilbin.auto.channels import ChannelMap, ChannelWeights, DualRidgeClassifier
+from hilbin.auto.channels import ChannelMap, ChannelWeights, DualRidgeClassifier, DualSVC
 from hilbin.auto.choice import Candidate, Choice, choose
 from hilbin.auto.image_classifier import ImageClassifier
 from hilbin.auto.table_classifier import TableClassifier
@@ -18,6 +18,7 @@ __all__ = [
     "ChannelWeights",
     "Choice",
     "DualRidgeClassifier",
+    "DualSVC",
     "ImageClassifier",
     "TableClassifier",
     "choose",

@@ -37,9 +37,10 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from hilbin import parallel
-from hilbin._arrays import Array
+from hilbin._arrays import Array, to_dense
 from hilbin._parameters import estimator, require_positive, require_whole
 from hilbin._state import require
+from hilbin.estimators import KernelSVC
 from hilbin.estimators._fit import check_classes, checked_weights, class_factors
 from hilbin.kernels import AdditiveKernel, Chi2
 from hilbin.maps import AdditiveMap
@@ -49,7 +50,7 @@ Channel = tuple[str, int, int]  # name, first column, one past the last
 MOST_ROWS = 8000  # whose Gram matrix is inverted
 ALPHAS = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0)  # in units of the mean square of the centered rows
 CHANNEL_ALPHAS = (0.03, 0.3)  # for the accuracy of a single channel
-MAP_ROWS = 256  # from which the values of a channel are known
+MAP_ROWS = 128  # from which the values of a channel are known
 CELLS = 2**24  # features that are computed together
 
 
@@ -259,6 +260,20 @@ class ChannelMap(TransformerMixin, BaseEstimator):
                 found[c] += K / self.weights_[c]
         return found
 
+    def combination(self, X: Array, coef: Array) -> tuple[Array, Array]:
+        """Return the weights ``coef.T @ Z`` of the features ``Z`` of rows, and their scores.
+
+        The weights are in float32, the scores of the rows in float64.
+        """
+        with parallel.blas_threads(1):
+            each = self.each(X, lambda Z: coef.T @ Z.astype(np.float64))
+            weights = np.hstack([W for _, W in each]).astype(np.float32)
+            scores, begin = np.zeros(coef.shape), 0
+            for _, Z in self.each(X, lambda Z: Z.astype(np.float64)):
+                scores += Z @ weights[:, begin : begin + Z.shape[1]].T.astype(np.float64)
+                begin += Z.shape[1]
+        return weights, scores
+
     def _check_state(self) -> None:
         if hasattr(self, "channels_"):
             check_channels(self.channels_, self.n_features_in_)
@@ -399,7 +414,7 @@ class ChannelGrams:
 
     def combined(self, weights: Array) -> Array:
         """Return the weighted sum of the Gram matrices."""
-        return sum(w * K for w, K in zip(weights, self.grams, strict=True))  # type: ignore[return-value]
+        return sum(w * K for w, K in zip(weights, self.grams, strict=True))
 
     def best(self, gram: Array, alphas: Sequence[float]) -> tuple[float, Dual]:
         """Return the penalty of highest leave-one-out accuracy, and its solution.
@@ -520,6 +535,94 @@ class DualRidgeClassifier(LinearClassifierMixin, BaseEstimator):
         scores = dual.held_out(groups)
         self.held_out_scores_ = np.hstack([-scores, scores]) if classes.size == 2 else scores
         return dual, weights
+
+    def _check_state(self) -> None:
+        if hasattr(self, "coef_"):
+            n = self.classes_.size if self.classes_.size > 2 else 1
+            require(np.shape(self.coef_)[:1] == (n,), "coef_ has the wrong shape")
+            require(np.shape(self.intercept_) == (n,), "intercept_ has the wrong shape")
+
+
+@estimator
+class DualSVC(LinearClassifierMixin, BaseEstimator):
+    r"""Linear support vector machine for more features than rows, one class against the rest.
+
+    It minimizes :math:`\tfrac12 \|w\|^2 + C \sum_i \max(0, 1 - t_i f(x_i))` by the Gram matrix of
+    centered rows, divided by their total variance.
+
+    Parameters
+    ----------
+    C : float, default=3.0
+        Weight of the loss.
+    class_weight : dict or "balanced", optional
+        Factor of ``C`` for the rows of each class.
+    n_jobs : int, optional
+        Threads, as in joblib.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        Labels.
+    coef_ : ndarray of shape (1 or n_classes, n_features)
+        Weights of the features.
+    intercept_ : ndarray of shape (1 or n_classes,)
+        Intercept of every score.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from hilbin.auto import ChannelMap, DualSVC
+    >>> X, y = load_digits(return_X_y=True)
+    >>> model = make_pipeline(ChannelMap(), DualSVC()).fit(X[::2], y[::2])
+    >>> bool(model.score(X[1::2], y[1::2]) > 0.94)
+    True
+    """
+
+    C: float = 3.0
+    _: KW_ONLY
+    class_weight: Any = None
+    n_jobs: int | None = None
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Learn.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+        y : array-like of shape (n_samples,)
+            Labels.
+
+        Returns
+        -------
+        self : DualSVC
+        """
+        X, y = validate_data(self, X, y, dtype=(np.float32, np.float64))
+        check_classification_targets(y)
+        require_rows(len(X))
+        with parallel.blas_threads(1):
+            mean = X.mean(axis=0, dtype=np.float64).astype(X.dtype)
+            Z = X - mean
+            gram = np.asarray(Z @ Z.T, np.float64)
+            unit = float(np.trace(gram)) / len(gram) or 1.0
+            coef = self.fit_gram(gram / unit, y)
+            self.coef_ = coef.T @ Z / unit
+            self.intercept_ = self.intercept_ - self.coef_ @ mean
+        return self
+
+    def fit_gram(self, gram: Array, y: Array) -> Array:
+        """Solve the dual problem for a Gram matrix of centered rows; return the coefficients.
+
+        The intercept is that of scores of centered rows.
+        """
+        machine = KernelSVC(
+            "precomputed", C=self.C, class_weight=self.class_weight, n_jobs=self.n_jobs
+        ).fit(gram, y)
+        self.classes_, self.intercept_ = machine.classes_, machine.intercept_.astype(np.float64)
+        coef = np.zeros((len(gram), self.intercept_.size))
+        coef[machine.support_] = to_dense(machine.dual_coef_)
+        return coef
 
     def _check_state(self) -> None:
         if hasattr(self, "coef_"):

@@ -2,8 +2,8 @@ r"""The candidates for images: machines on the weighted channels of their rows.
 
 Additive ones, whose heat maps are exact:
 
-- ridge classifiers on the features of :math:`\chi^2` or of the intersection kernel, every channel
-  with its own scale and weight (:mod:`hilbin.auto.channels`);
+- a support vector machine and ridge classifiers on the features of :math:`\chi^2` or of the
+  intersection kernel, every channel with its own scale and weight (:mod:`hilbin.auto.channels`);
 - the histogram intersection SVM on rows whose channels are weighted in the same way.
 
 Others: the support vector machine with :math:`e^{-\gamma \chi^2}` of these rows, a product over the
@@ -33,6 +33,7 @@ from hilbin.auto.channels import (
     ChannelWeights,
     Dual,
     DualRidgeClassifier,
+    DualSVC,
     class_targets,
 )
 from hilbin.auto.choice import class_scores, correct_rows
@@ -47,7 +48,7 @@ INTERSECTION_CS = (3.0, 30.0)  # in units of 1 / the mean of k(x, x)
 INTERSECTION_CELLS = 4e9  # rows x columns x classes that an intersection SVM is compared on
 EXPONENT_ROWS = 4000  # rows that an exponential is compared on
 EXPONENT_C = 10.0
-WIDTHS = (0.5, 1.0, 2.0)  # gamma, in units of 1 / the mean distance
+WIDTHS = (0.3, 0.8)  # gamma, in units of 1 / the mean distance
 BASELINE_CS = (1.0, 10.0)  # in units of 1 / the mean of k(x, x)
 
 
@@ -214,16 +215,73 @@ class RidgeCandidate:
             grams.combined(weights), data.labels, np.ones(len(data.rows)), data.origin
         )
         features.set_weights(weights)
-        with parallel.blas_threads(1):
-            each = features.each(data.rows, lambda Z: dual.coef.T @ Z.astype(np.float64))
-            ridge.coef_ = np.hstack([W for _, W in each]).astype(np.float32)
-            scores, begin = np.zeros(dual.targets.shape), 0
-            for _, Z in features.each(data.rows, lambda Z: Z.astype(np.float64)):
-                scores += Z @ ridge.coef_[:, begin : begin + Z.shape[1]].T.astype(np.float64)
-                begin += Z.shape[1]
+        ridge.coef_, scores = features.combination(data.rows, dual.coef)
         ridge.intercept_ = np.average(dual.targets - scores, axis=0, weights=row_weights)
         ridge.n_features_in_ = ridge.coef_.shape[1]
         return Pipeline([("channels", features), ("classifier", ridge)])
+
+
+@stored
+@dataclass
+class SupportCandidate:
+    """A support vector machine on the mapped and weighted channels.
+
+    Parameters
+    ----------
+    name : str
+        Name of the candidate.
+    data : ImageRows or None
+        The training rows.
+    kernel : AdditiveKernel
+        Kernel of the values.
+    """
+
+    name: str
+    data: ImageRows | None
+    kernel: AdditiveKernel
+    explainable: bool = True
+
+    def held_out(self, rows: Any, y: Array, folds: Array, seed: int) -> Array:
+        """Score images by a model that has not seen them; ``rows`` are numbers of images."""
+        data = self._data
+        _, grams, weights = data.of_kernel(self.kernel)
+        K = grams.combined(weights)
+        used, place = data.places(rows)
+        scores = np.full((y.size, int(y.max()) + 1), np.nan)
+        for fold in range(folds.max() + 1):
+            train = np.flatnonzero(folds[place] != fold)
+            test = np.flatnonzero((folds[place] == fold) & ~data.is_copy[used])
+            machine = KernelSVC("precomputed", C=DualSVC().C, n_jobs=data.n_jobs)
+            machine.fit(K[np.ix_(used[train], used[train])], y[place[train]])
+            scores[place[test]] = class_scores(machine, K[np.ix_(used[test], used[train])])
+        return scores
+
+    @property
+    def _data(self) -> ImageRows:
+        assert self.data is not None, "the candidate has forgotten its rows"
+        return self.data
+
+    def make(self) -> Any:
+        """Return the classifier to train on all rows."""
+        data = self._data
+        features = ChannelMap(
+            data.channels, kernel=self.kernel, n_components=COMPONENTS, n_jobs=data.n_jobs
+        )
+        machine = DualSVC(class_weight=data.class_weight, n_jobs=data.n_jobs)
+        return Pipeline([("channels", features), ("classifier", machine)])
+
+    def train(self) -> Any:
+        """Return the trained classifier, from the Gram matrices that are known."""
+        data = self._data
+        features, grams, weights = data.of_kernel(self.kernel)
+        machine = self.make()[1]
+        coef = machine.fit_gram(grams.combined(weights), data.labels)
+        coef -= coef.mean(axis=0)  # the same for rows that are centered
+        features.set_weights(weights)
+        machine.coef_, scores = features.combination(data.rows, coef)
+        machine.intercept_ = machine.intercept_ - scores.mean(axis=0)
+        machine.n_features_in_ = machine.coef_.shape[1]
+        return Pipeline([("channels", features), ("classifier", machine)])
 
 
 @stored
@@ -423,6 +481,8 @@ def image_candidates(data: ImageRows, kernel: str = "auto") -> list[Any]:
             for name, k in ridges.items()
             if kernel == name or (kernel == "auto" and name == "chi2")
         ]
+        if kernel in ("auto", "chi2"):
+            found.insert(0, SupportCandidate("chi2 SVM, weighted channels", data, Chi2()))
     cheap = n * d * data.classes.size <= INTERSECTION_CELLS or not data.complete
     if nonnegative and (kernel == "intersection" or (kernel == "auto" and cheap)):
         found.append(IntersectionChannels(data))

@@ -25,14 +25,22 @@ from hilbin import parallel, persist
 from hilbin._arrays import Array
 from hilbin.auto.channels import Channel
 from hilbin.files import write_whole
-from hilbin.images import DESCRIPTORS, ImageError, ImageFeatures, labeled_images
+from hilbin.images import (
+    DESCRIPTORS,
+    ImageError,
+    ImageFeatures,
+    SpatialPyramid,
+    labeled_images,
+)
 from hilbin.images.augment import distort
-from hilbin.images.descriptors import ImageSample
+from hilbin.images.descriptors import ImageSample, NamedFeatures
 from hilbin.inspection import difference_hash
 
 AUTO = "auto"
 NETWORK = "onnx"
 CHUNK = 64
+LARGE_ENOUGH, LARGE = 64, 160  # pixels of the longer side
+MANY = 1000  # images that suffice for twice as many words
 VERSION = 2
 DIGEST = hashlib.sha256().digest_size
 NAMES = {f"{name}:{d.argument}" if d.argument else name: d for name, d in DESCRIPTORS.items()}
@@ -140,9 +148,25 @@ def resolve(features: str, sample: ImageSample) -> str:
     if all(name.startswith(f"{NETWORK}:") for name in given):
         given = [*given, AUTO]
     for name in given:
-        suited = [n for n, d in DESCRIPTORS.items() if d.suits and d.suits(sample)]
+        suited = [n for n, d in DESCRIPTORS.items() if _suits(d, sample)]
         names += suited if name == AUTO else [name]
     return "+".join(dict.fromkeys(names))
+
+
+def _suits(entry: NamedFeatures, sample: ImageSample) -> bool:
+    """Tell whether features are a channel of such images; weights tell what each is worth."""
+    return entry.argument is None and (entry.suits is None or entry.suits(sample))
+
+
+def _finer(words: SpatialPyramid, sample: ImageSample) -> SpatialPyramid:
+    """Return the words of SIFT at three scales, twice as many if there are many images."""
+    bag = words.words
+    if sample.side >= LARGE_ENOUGH:
+        sizes = (4, 6, 8) if sample.side >= LARGE else (3, 4, 6)
+        words.set_params(words__descriptor__bin_sizes=sizes)
+    if sample.n_images >= MANY:
+        words.set_params(words__n_words=2 * bag.n_words)
+    return words
 
 
 def transformer(features: str, sample: ImageSample, *, seed: int, max_side: int | None) -> Any:
@@ -156,7 +180,7 @@ def transformer(features: str, sample: ImageSample, *, seed: int, max_side: int 
             made = DESCRIPTORS[kind].make(sample, seed, *([argument] if colon else []))
         except ValueError as error:
             raise ValueError(f"features: {error}") from None
-        parts.append((label, made))
+        parts.append((label, _finer(made, sample) if kind == "sift" else made))
     return ImageFeatures(parts, max_side=max_side)
 
 
