@@ -49,3 +49,38 @@ def test_the_help_names_all_features_and_kernels():
         assert f" {name}" in _arguments.FEATURES
     for name in KERNELS:
         assert f" {name}" in _arguments.KERNELS
+
+
+@pytest.mark.parametrize("existing", ["file", "link"])
+def test_outputs_are_not_overwritten(trained, photos, tmp_path, cli, existing):
+    photo = photos / "down" / "pic 1.png"
+    output = tmp_path / "out"
+    if existing == "file":
+        output.write_text("precious")
+    else:
+        output.symlink_to(tmp_path / "nowhere")
+    for words in (("train", photos), ("explain", trained.output, photo)):
+        said = cli(*words, "-o", output, code=2).stderr
+        assert "out: exists already; --force overwrites it" in said
+    if existing == "file":
+        assert output.read_text() == "precious"
+    cli("explain", trained.output, photo, "-o", output, "--force")
+    assert output.read_bytes().startswith(b"\x89PNG")
+
+
+def test_long_stages_say_what_is_left(monkeypatch, capsys):
+    from hilbin.cli import _console
+
+    now = [0.0]
+    monkeypatch.setattr(_console.time, "monotonic", lambda: now[0])
+    console = _console.Console()
+    with console.stage("counting", 10) as advance:
+        for _ in range(10):
+            now[0] += 1.5
+            advance(1)
+    lines = capsys.readouterr().err.splitlines()
+    assert lines == [
+        "counting: 20%, 12 s left",
+        "counting: 90%, 2 s left",
+        "counting: 10, 15.0 s",
+    ]

@@ -88,7 +88,9 @@ def test_the_picture(trained, photo, tmp_path, cli, cli_json):
         strong = np.abs(heat) > np.abs(heat).max() / 5
         assert (np.sign(redness) == np.sign(heat))[strong].mean() > 0.95
         assert strong.sum() > 20
-    assert cli_json("explain", trained.output, photo, "-o", target)["picture"] == str(target)
+    assert cli_json("explain", trained.output, photo, "-o", target, "--force")["picture"] == str(
+        target
+    )
     assert cli_json("explain", trained.output, photo)["picture"] is None
 
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from hilbin import persist
+from hilbin import ImageClassifier, persist
 from hilbin.cli._models import load_model
 from hilbin.cli._sorting import copy_into, folder_names
 from hilbin.cli.info import info
@@ -198,3 +198,23 @@ def test_info_reads_the_header_alone(trained, tmp_path, cli):
     spoiled.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))  # in the arrays
     assert "3 classes" in cli("info", spoiled).stdout
     assert "spoiled.hilbin" in cli("predict", spoiled, tmp_path, code=2).stderr
+
+
+def test_models_of_image_classifier(photos, tmp_path, cli, cli_json):
+    """What Python saved is a model of the command line too."""
+    model, page = tmp_path / "m.hilbin", tmp_path / "page.html"
+    trained = ImageClassifier("centrist").fit(photos)
+    trained.save(model)
+    found = cli_json("predict", model, photos)["predictions"]
+    paths = find_images(photos)
+    assert [p["label"] for p in found] == trained.predict(paths).tolist()
+    expected = trained.predict_proba(paths).max(axis=1)
+    assert np.allclose([p["probabilities"][0] for p in found], expected)
+    assert cli("predict", model, paths[0]).stdout == (
+        f"{paths[0]}\t{found[0]['label']}\t{expected[0]:.1%}\n"
+    )
+    assert "3 classes of images" in cli("info", model).stdout
+    assert cli_json("eval", model, photos, "--report", page)["accuracy"] > 0.8
+    assert page.exists()
+    why = cli_json("explain", model, paths[0], "-o", tmp_path / "why.png")
+    assert why["predicted"] == found[0]["label"]

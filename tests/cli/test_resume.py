@@ -43,7 +43,8 @@ def small_blocks(monkeypatch):
 
 @pytest.fixture
 def words(photos, tmp_path):
-    return ("train", photos, "-o", tmp_path / "m.hilbin", "--features", "sift+color", "--jobs", 1)
+    words = ("train", photos, "-o", tmp_path / "m.hilbin", "--force", "--jobs", 1)
+    return (*words, "--features", "sift+color")
 
 
 @pytest.fixture(scope="module")
@@ -118,6 +119,7 @@ def test_damaged_cache_is_made_again(words, tmp_path, cli, content_of, damage):
 
 def test_cache_follows_files_and_settings(own_photos, tmp_path, cli):
     words = ("train", own_photos, "-o", tmp_path / "m.hilbin", "--keep-cache", "--jobs", 1)
+    words = (*words, "--force")
     centrist = (*words, "--features", "centrist")
     cli(*centrist)
     assert "continued: 5 of 5" in cli(*centrist).stderr

@@ -7,7 +7,7 @@ from sklearn.linear_model import RidgeClassifier
 from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 
-from hilbin import persist
+from hilbin import TableClassifier, persist
 from hilbin.cli._classifiers import KERNELS, MOST_COLUMNS, classifier
 from hilbin.cli._outcome import InputError
 from hilbin.cli._tables import read_table
@@ -179,3 +179,57 @@ def test_labels_are_texts(tmp_path):
     assert read_table(path).labels == ["-1", "2", "3"]
     np.savez(tmp_path / "a.npz", X=np.ones((2, 1)), y=[True, False])
     assert read_table(tmp_path / "a.npz", "y").labels == ["True", "False"]
+
+
+@pytest.fixture
+def named(tmp_path, data):
+    """A table whose rows have names, and a note."""
+    table = tmp_path / "named.csv"
+    lines = ["name,wide,kind,second,third,note"]
+    for i, ((a, b, c), label) in enumerate(zip(*data, strict=True)):
+        lines.append(f"row-{i},{a},{label},{b},{c},seen")
+    table.write_text("\n".join(lines))
+    return table
+
+
+def test_rows_keep_their_id(named, tmp_path, cli, cli_json):
+    model, written = tmp_path / "m.hilbin", tmp_path / "out.csv"
+    words = ("--target", "kind", "--id", "name", "--drop", "note")
+    about = cli_json("train", named, "-o", model, *words)
+    assert about["table"]["columns"] == ["wide", "second", "third"]
+    assert about["command"].endswith("--target kind --id name --drop note")
+    found = cli_json("predict", model, named)["predictions"]
+    assert [p["id"] for p in found] == [f"row-{i}" for i in range(60)]
+    assert cli("predict", model, named, "--csv", written).stdout.split("\t")[1] == "row-0"
+    assert written.read_text().startswith("path,id,label,score\n")
+    named.write_text("wide,second,third\n1,2,3\n")
+    assert cli_json("predict", model, named)["predictions"][0]["id"] is None
+
+
+def test_columns_that_are_not_there(named, data, tmp_path, cli):
+    words = ("train", named, "-o", tmp_path / "m.hilbin", "--target", "kind")
+    assert "no column 'nom'; there are name, wide" in cli(*words, "--id", "nom", code=2).stderr
+    assert "no column 'x'" in cli(*words, "--drop", "x", code=2).stderr
+    write(tmp_path / "a.npz", *data)
+    words = ("train", tmp_path / "a.npz", "-o", tmp_path / "m.hilbin", "--target", "kind")
+    assert "--id and --drop are for tables with names" in cli(*words, "--id", "n", code=2).stderr
+
+
+def test_models_of_table_classifier(named, tmp_path, cli, cli_json):
+    """What Python saved is a model of the command line too."""
+    model, page = tmp_path / "m.hilbin", tmp_path / "page.html"
+    trained = TableClassifier(id="name", drop="note").fit(named, target="kind")
+    trained.save(model)
+    found = cli_json("predict", model, named, "--top", 3)["predictions"]
+    assert [p["label"] for p in found] == trained.predict(named).tolist()
+    assert [p["id"] for p in found] == [f"row-{i}" for i in range(60)]
+    expected = np.sort(trained.predict_proba(named), axis=1)[:, ::-1]
+    assert np.allclose([p["probabilities"] for p in found], expected)
+    line = cli("predict", model, named).stdout.splitlines()[0].split("\t")
+    assert line[2:] == [found[0]["label"], f"{found[0]['probabilities'][0]:.1%}"]
+    assert "3 classes of rows of a table" in cli("info", model).stdout
+    outcome = cli_json("eval", model, named, "--report", page)
+    assert outcome["accuracy"] == trained.score(named, np.repeat(["3", "5", "10"], 20))
+    assert page.exists()
+    why = cli_json("explain", model, named, "--row", 2)
+    assert why["predicted"] == found[1]["label"]

@@ -208,7 +208,7 @@ def test_a_budget_is_for_further_configurations(photos, tmp_path, cli_json):
 
 
 def test_a_budget_that_is_too_small(photos, tmp_path, cli, cli_json):
-    words = ("train", photos, "-o", tmp_path / "m.hilbin", "--budget", "0.01s")
+    words = ("train", photos, "-o", tmp_path / "m.hilbin", "--force", "--budget", "0.01s")
     tried = cli_json(*words)["tried"]
     assert [t["accuracy"] is None for t in tried] == [False] + [True] * 6
     lines = cli(*words).stdout.splitlines()
@@ -261,7 +261,7 @@ def test_classes_of_one_image(tmp_path, photos, cli_json):
     assert found["classes"] == ["across", "down"]
     for i in (1, 2):
         (few / "across" / f"pic {i}.png").unlink()
-    assert cli_json(*words)["cv"] is None
+    assert cli_json(*words, "--force")["cv"] is None
 
 
 def test_result_for_people(photos, tmp_path, cli):
@@ -270,6 +270,6 @@ def test_result_for_people(photos, tmp_path, cli):
     assert "3 classes, 18 images, centrist, intersection" in result.stdout
     assert "by cross-validation" in result.stdout
     assert "describing images: 18" in result.stderr
-    quiet = cli("train", photos, "-o", output, "--features", "centrist", "--quiet")
+    quiet = cli("train", photos, "-o", output, "--features", "centrist", "--quiet", "--force")
     assert quiet.stderr == ""
     assert quiet.stdout == result.stdout

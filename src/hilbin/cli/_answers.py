@@ -20,7 +20,6 @@ from hilbin.cli._console import Console
 from hilbin.cli._models import Model
 from hilbin.cli._outcome import InputError
 from hilbin.cli._sources import Images
-from hilbin.cli._tables import SUFFIXES, read_table
 from hilbin.images import ImageError, labeled_images
 from hilbin.inspection import AdditiveModel, class_scores, difference_hash
 
@@ -183,11 +182,8 @@ def _described(features: Any, paths: list[Path]) -> list[Described]:
 
 
 def _of_table(model: Model, parts: AdditiveModel | None, path: Path) -> Answers:
-    about = model.metadata["table"]
-    if path.suffix.lower() not in SUFFIXES:
-        raise InputError(f"{path}: not a table ({', '.join(SUFFIXES)}); this model is of tables")
-    target = about["target"]
-    table = read_table(path, target, columns=about["columns"], n_features=about["n_features"])
+    target = model.metadata["table"]["target"]
+    table = model.table(path)
     if table.labels is None:
         raise InputError(f"{path}: no column {target!r} with the labels to compare with")
     numbers = {label: k for k, label in enumerate(model.classes)}

@@ -1,4 +1,7 @@
-"""Progress on standard error: bars on a terminal, lines elsewhere, nothing if not wanted."""
+"""Progress on standard error: bars on a terminal, lines elsewhere, nothing if not wanted.
+
+Stages that take more than two seconds show how much is done, and the time that is left.
+"""
 
 import sys
 import time
@@ -6,6 +9,9 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 Advance = Callable[[int], None]
+
+FIRST = 2.0  # seconds before a stage is worth a line
+NEXT = 10.0  # seconds between its lines
 
 
 class Console:
@@ -36,7 +42,7 @@ class Console:
         self.seconds: dict[str, float] = {}
 
     def say(self, text: str) -> None:
-        """One line."""
+        """Print one line."""
         if not self.quiet:
             print(text, file=sys.stderr, flush=True)
 
@@ -56,17 +62,61 @@ class Console:
         self.seconds[name] = self.seconds.get(name, 0.0) + took
         self.say(f"{name}: {f'{steps}, ' if steps else ''}{took:.1f} s")
 
+    def _lines(self, name: str, total: int | None) -> Advance:
+        """Return what prints a line now and then."""
+        begin = last = time.monotonic()
+        done = 0
+
+        def advance(steps: int) -> None:
+            nonlocal done, last
+            done += steps
+            now = time.monotonic()
+            due = now - begin > FIRST and (last == begin or now - last > NEXT)
+            if total and 0 < done < total and due:
+                last = now
+                left = time_left((now - begin) / done * (total - done))
+                self.say(f"{name}: {done / total:.0%}, {left} left")
+
+        return advance
+
     def _bar(self, name: str, total: int | None) -> AbstractContextManager[Advance]:
         if self.quiet or not sys.stderr.isatty():
-            return nullcontext(lambda _: None)
+            return nullcontext(self._lines(name, total))
         return _rich_bar(name, total)
+
+
+def time_left(seconds: float) -> str:
+    """Return a time in words.
+
+    Examples
+    --------
+    >>> from hilbin.cli._console import time_left
+    >>> time_left(7.2), time_left(150), time_left(7000)
+    ('7 s', '2.5 min', '1.9 h')
+    """
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.1f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"
 
 
 @contextmanager
 def _rich_bar(name: str, total: int | None) -> Iterator[Advance]:
     from rich.console import Console as Terminal
-    from rich.progress import Progress
+    from rich.progress import (
+        BarColumn,
+        Progress,
+        TaskProgressColumn,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
 
-    with Progress(console=Terminal(stderr=True), transient=True) as progress:
+    text = TextColumn("{task.description}")
+    columns = (
+        (text, BarColumn(), TimeElapsedColumn())
+        if total is None
+        else (text, BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
+    )
+    with Progress(*columns, console=Terminal(stderr=True), transient=True) as progress:
         task = progress.add_task(name, total=total)
         yield lambda steps: progress.advance(task, steps)

@@ -58,6 +58,7 @@ class TableMaterial:
             "table": {
                 "columns": self._table.columns,
                 "target": self._options.target,
+                "id": self._options.id,
                 "n_features": int(self._table.rows.shape[1]),
             },
         }

@@ -103,8 +103,10 @@ def accuracy_line(cv: dict[str, Any] | None) -> str:
     """What cross-validation says, in a line."""
     if cv is None:
         return "accuracy not known: every class has a single example"
+    linear = cv["linear_accuracy"]
+    compared = "" if linear is None else f"linear {linear:.1%}, "
     return (
         f"accuracy {cv['accuracy']:.1%} by cross-validation (mean per class "
-        f"{cv['mean_class_accuracy']:.1%}; linear {cv['linear_accuracy']:.1%}, "
+        f"{cv['mean_class_accuracy']:.1%}; {compared}"
         f"always the largest class {cv['majority_accuracy']:.1%})"
     )

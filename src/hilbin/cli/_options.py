@@ -10,7 +10,8 @@ from hilbin.cli._outcome import InputError
 
 AUTO = "auto"
 UNITS = {"s": 1, "m": 60, "h": 3600}
-SILENT = ("source", "output", "quiet", "jobs", "cache", "keep_cache")  # do not change the model
+# do not change the model
+SILENT = ("source", "output", "quiet", "jobs", "cache", "keep_cache", "force")
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,12 @@ class TrainOptions:
         default.
     keep_cache : bool, default=False
         Whether to keep the cache afterwards.
+    force : bool, default=False
+        Whether to overwrite the output.
+    id : str, optional
+        Column of a table that names the rows; it is not a feature.
+    drop : tuple of str
+        Columns of a table to leave out.
 
     Examples
     --------
@@ -64,6 +71,9 @@ class TrainOptions:
     max_side: int = 256
     cache: str | os.PathLike[str] | None = None
     keep_cache: bool = False
+    force: bool = False
+    id: str | None = None
+    drop: tuple[str, ...] = ()
 
     def command(self) -> str:
         """The command line that asks for the same model."""
@@ -71,7 +81,8 @@ class TrainOptions:
         for option in fields(self):
             value = getattr(self, option.name)
             if option.name not in SILENT and value != option.default:
-                words += [f"--{option.name.replace('_', '-')}", str(value)]
+                for one in value if isinstance(value, tuple) else (value,):
+                    words += [f"--{option.name.replace('_', '-')}", str(one)]
         return shlex.join(words)
 
     def cache_folder(self) -> Path:

@@ -2,6 +2,7 @@
 
 import errno
 import functools
+import os
 import sys
 import warnings
 from collections.abc import Callable
@@ -43,6 +44,25 @@ def command(function: Callable[..., int]) -> Callable[..., None]:
         raise typer.Exit(code)
 
     return run
+
+
+def require_new(output: str | os.PathLike[str], force: bool) -> None:
+    """Raise if a file to write exists, unless it may be overwritten."""
+    if not force and os.path.lexists(output):
+        raise InputError(f"{os.fspath(output)}: exists already; --force overwrites it")
+
+
+def counted(n: int, one: str) -> str:
+    """Return a number of things.
+
+    Examples
+    --------
+    >>> from hilbin.cli._outcome import counted
+    >>> counted(1, "image"), counted(2, "class"), counted(1200, "row")
+    ('1 image', '2 classes', '1200 rows')
+    """
+    plural = f"{one}es" if one.endswith("s") else f"{one}s"
+    return f"{n} {one if n == 1 else plural}"
 
 
 def complain(text: str) -> None:

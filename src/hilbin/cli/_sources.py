@@ -1,6 +1,7 @@
 """What there is to learn from: labeled images, or a table."""
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,7 +27,13 @@ class Images:
     labels: list[str]
 
 
-def open_source(source: str | os.PathLike[str], target: str | None = None) -> Images | Table:
+def open_source(
+    source: str | os.PathLike[str],
+    target: str | None = None,
+    *,
+    id: str | None = None,
+    drop: Sequence[str] = (),
+) -> Images | Table:
     """Labeled images, or a table with labels.
 
     Parameters
@@ -37,6 +44,10 @@ def open_source(source: str | os.PathLike[str], target: str | None = None) -> Im
         or ``.txt``.
     target : str, optional
         Column of a table that holds the labels.
+    id : str, optional
+        Column of a table that names the rows.
+    drop : sequence of str
+        Columns of a table to leave out.
     """
     path = Path(source)
     suffix = path.suffix.lower()
@@ -45,12 +56,14 @@ def open_source(source: str | os.PathLike[str], target: str | None = None) -> Im
     if path.is_dir() or (suffix == ".csv" and target is None):
         if target is not None:
             raise InputError(f"--target is for tables; {path} is a folder")
+        if id or drop:
+            raise InputError(f"--id and --drop are for tables; {path} has images")
         return _images(path)
     if suffix not in SUFFIXES:
         raise InputError(f"{path}: neither a folder nor a table ({', '.join(SUFFIXES)})")
     if target is None and suffix not in SVMLIGHT:
         raise InputError(f"{path}: say by --target where the labels are")
-    table = read_table(path, target)
+    table = read_table(path, target, id=id, drop=drop)
     _check_labels(path, table.labels or [])
     return table
 

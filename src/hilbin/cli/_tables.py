@@ -27,11 +27,14 @@ class Table:
     labels : list of str, or None
     columns : list of str, or None
         Names of the columns of ``rows``, if the file has some.
+    ids : list of str, or None
+        Names of the rows, if a column holds them.
     """
 
     rows: Any
     labels: list[str] | None
     columns: list[str] | None
+    ids: list[str] | None = None
 
 
 def read_table(
@@ -40,6 +43,8 @@ def read_table(
     *,
     columns: Sequence[str] | None = None,
     n_features: int | None = None,
+    id: str | None = None,
+    drop: Sequence[str] = (),
 ) -> Table:
     """A table from a file, by its extension.
 
@@ -53,6 +58,10 @@ def read_table(
         The columns to take, in this order; all but the target by default.
     n_features : int, optional
         How many a model expects.
+    id : str, optional
+        Column that names the rows.
+    drop : sequence of str
+        Columns to leave out.
 
     Returns
     -------
@@ -62,13 +71,15 @@ def read_table(
     if not file.is_file():
         raise InputError(f"{file}: there is no such file")
     suffix = file.suffix.lower()
+    if (id or drop) and columns is None and suffix not in (".csv", ".parquet"):
+        raise InputError(f"{file}: --id and --drop are for tables with names of columns")
     if suffix in SVMLIGHT:
         table = _svmlight(file, n_features)
     elif suffix == ".npz":
         table = _npz(file, target, n_features is not None)
     else:
         read = _csv_columns if suffix == ".csv" else _parquet_columns
-        table = _from_columns(file, read(file), target, columns)
+        table = _from_columns(file, read(file), target, columns, id, drop)
     _check(file, table, n_features)
     return table
 
@@ -102,18 +113,25 @@ def _parquet_columns(path: Path) -> dict[str, list[Any]]:
 
 
 def _from_columns(
-    path: Path, found: dict[str, list[Any]], target: str | None, wanted: Sequence[str] | None
+    path: Path,
+    found: dict[str, list[Any]],
+    target: str | None,
+    wanted: Sequence[str] | None,
+    id: str | None,
+    drop: Sequence[str],
 ) -> Table:
-    if target is not None and target not in found and wanted is None:
-        raise InputError(f"{path}: no column {target!r}; there are {', '.join(found)}")
-    names = [name for name in found if name != target] if wanted is None else list(wanted)
+    left_out = [target, id, *drop]
+    if wanted is None and (gone := [n for n in left_out if n is not None and n not in found]):
+        raise InputError(f"{path}: no column {gone[0]!r}; there are {', '.join(found)}")
+    names = [name for name in found if name not in left_out] if wanted is None else list(wanted)
     if missing := [name for name in names if name not in found]:
         raise InputError(f"{path}: no column {missing[0]!r}, which the model takes")
     rows = np.empty((len(next(iter(found.values()), [])), len(names)))
     for j, name in enumerate(names):
         rows[:, j] = _numbers(path, name, found[name])
     labels = found.get(target) if target is not None else None
-    return Table(rows, None if labels is None else _texts(path, labels), names)
+    ids = None if id is None or id not in found else [str(value) for value in found[id]]
+    return Table(rows, None if labels is None else _texts(path, labels), names, ids)
 
 
 def _numbers(path: Path, name: str, values: list[Any]) -> Any:

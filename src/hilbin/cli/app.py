@@ -13,7 +13,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from hilbin.cli import _arguments as arguments
 from hilbin.cli._console import Console
-from hilbin.cli._outcome import DONE, FAILED, SOME_UNREADABLE, command, complain
+from hilbin.cli._outcome import DONE, FAILED, SOME_UNREADABLE, command, complain, require_new
 
 
 class _Command(TyperCommand):
@@ -82,6 +82,9 @@ def train_command(
     max_side: arguments.MaxSide = 256,
     cache: arguments.CacheFolder = None,
     keep_cache: arguments.KeepCache = False,
+    force: arguments.Force = False,
+    id_column: arguments.Id = None,
+    drop: arguments.Drop = None,
     as_json: arguments.AsJson = False,
     quiet: arguments.Quiet = False,
 ) -> int:
@@ -90,7 +93,8 @@ def train_command(
     from hilbin.cli.train import summary, train
 
     settings = (target, features, kernel, budget, virtual, seed, jobs, max_side)
-    options = TrainOptions(source, output, *settings, cache, keep_cache)
+    kept = (cache, keep_cache, force, id_column, tuple(drop or ()))
+    options = TrainOptions(source, output, *settings, *kept)
     trained = train(options, Console(quiet))
     for file in trained.unreadable:
         complain(f"cannot be read: {file['name']}: {file['reason']}")
@@ -173,6 +177,7 @@ def explain_command(
     label: arguments.ClassName = None,
     versus: arguments.Versus = None,
     row: arguments.RowNumber = None,
+    force: arguments.Force = False,
     jobs: arguments.Jobs = -1,
     as_json: arguments.AsJson = False,
 ) -> int:
@@ -180,6 +185,8 @@ def explain_command(
     from hilbin.cli.explain import explain
     from hilbin.images import ImageError
 
+    if output is not None:
+        require_new(output, force)
     try:
         why = explain(model, example, label=label, versus=versus, row=row, output=output, jobs=jobs)
     except ImageError as error:

@@ -76,7 +76,13 @@ def demo(
     console.say(f"{counts[TRAIN]} patches to train on, {counts[TEST]} to test on: {folder}")
     model, linear = folder / "photographs.hilbin", folder / "linear.hilbin"
     options = TrainOptions(
-        folder / TRAIN, model, seed=seed, jobs=jobs, cache=folder / "cache", keep_cache=True
+        folder / TRAIN,
+        model,
+        seed=seed,
+        jobs=jobs,
+        cache=folder / "cache",
+        keep_cache=True,
+        force=True,
     )
     train(options, console)
     train(replace(options, output=linear, kernel=LINEAR, keep_cache=False), Console(quiet=True))

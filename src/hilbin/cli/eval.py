@@ -205,7 +205,7 @@ def _baselines(
     found = {f"always {outcome.majority_class}": outcome.majority_accuracy}
     if others is None and outcome.cv is not None:
         found["this model, cross-validated"] = outcome.cv["accuracy"]
-        if model.metadata["kernel"] != LINEAR:
+        if model.metadata["kernel"] != LINEAR and outcome.cv["linear_accuracy"] is not None:
             found["linear, cross-validated"] = outcome.cv["linear_accuracy"]
     return found | dict(others or {})
 
@@ -227,10 +227,7 @@ def evidence(
     console : Console
     """
     about = model.metadata
-    columns = None
-    if not model.of_images:
-        columns = about["table"]["columns"]
-        columns = columns or [f"column {j + 1}" for j in range(found.rows.shape[1])]
+    columns = None if model.of_images else model.columns(found.rows.shape[1])
     with console.stage("looking for duplicates"):
         pairs = _duplicates(model, found) if model.of_images else None
         odd = _suspicions(model)
@@ -245,6 +242,7 @@ def evidence(
             feature_names=columns,
             feature_name=about["features"] or "",
             scores=found.scores,
+            probabilities=model.probabilities(found.scores),
             baselines=baselines,
             suspicious=odd,
             duplicates=pairs,
@@ -334,9 +332,10 @@ def summary(outcome: Evaluated) -> str:
         f"{outcome.majority_accuracy:.1%}",
     ]
     if outcome.cv is not None:
+        linear = outcome.cv["linear_accuracy"]
         lines.append(
-            f"by cross-validation when it was trained {outcome.cv['accuracy']:.1%}, "
-            f"linear {outcome.cv['linear_accuracy']:.1%}"
+            f"by cross-validation when it was trained {outcome.cv['accuracy']:.1%}"
+            + ("" if linear is None else f", linear {linear:.1%}")
         )
     return "\n".join(lines)
 

@@ -10,7 +10,6 @@ import typer
 from hilbin import parallel
 from hilbin.cli._models import Model, load_model
 from hilbin.cli._outcome import InputError
-from hilbin.cli._tables import SUFFIXES, read_table
 from hilbin.cli._why_picture import why_picture
 from hilbin.files import write_whole
 from hilbin.images import read_image
@@ -113,11 +112,7 @@ def _table(model: Model, path: Path, row: int | None) -> tuple[Any, list[str]]:
     """The rows of a table that has the one asked for, and the names of its columns."""
     if row is None:
         raise InputError("say by --row which row of the table, from 1")
-    if path.suffix.lower() not in SUFFIXES:
-        raise InputError(f"{path}: not a table ({', '.join(SUFFIXES)}); this model is of tables")
-    about = model.metadata["table"]
-    columns = about["columns"]
-    rows = read_table(path, about["target"], columns=columns, n_features=about["n_features"]).rows
+    rows = model.table(path).rows
     if row > rows.shape[0]:
         raise InputError(f"--row {row}: {path} has {rows.shape[0]} rows")
-    return rows, columns or [f"column {j + 1}" for j in range(rows.shape[1])]
+    return rows, model.columns(rows.shape[1])

@@ -5,7 +5,8 @@ from typing import Any
 
 from hilbin import persist
 from hilbin.cli._metadata import accuracy_line
-from hilbin.cli._models import require_file
+from hilbin.cli._models import complete, require_file
+from hilbin.cli._outcome import counted
 
 
 def info(model: str | Path) -> persist.ModelInfo:
@@ -39,19 +40,21 @@ def as_text(path: str | Path, found: persist.ModelInfo) -> str:
     """The same in lines for people."""
     about = found.metadata
     lines = [f"{path}: {found.class_name}, {found.n_bytes / 1e6:.1f} MB"]
-    if "kind" not in about:  # saved by hilbin.persist.save, not by hilbin train
+    if "kind" not in about:  # saved by hilbin.persist.save, not by hilbin train or hilbin.auto
         notes = [f"{key}: {value}" for key, value in about.items()]
         return "\n".join([*lines, *notes, _versions(found.versions)])
+    about = about if "command" in about else complete(about)
     per_class = about["data"]["per_class"]
     listed = ", ".join(f"{name} ({per_class.get(name, 0)})" for name in about["classes"])
-    things = "images" if about["kind"] == "images" else "rows of a table"
+    of_images = about["kind"] == "images"
+    things = "images" if of_images else "rows of a table"
+    number = counted(about["data"]["n"], "image" if of_images else "row")
     lines += [
-        f"{len(about['classes'])} classes of {things}: {listed}",
+        f"{counted(len(about['classes']), 'class')} of {things}: {listed}",
         f"features: {about['features'] or 'the columns of the table'}; kernel: {about['kernel']}",
         accuracy_line(about["cv"]),
         f"made {about['created']} by: {about['command']}",
-        f"data: {about['data']['source']}, {about['data']['n']} {things}, "
-        f"sha256 {about['data']['sha256']}",
+        f"data: {about['data']['source']}, {number}, sha256 {about['data']['sha256']}",
         _versions(about["versions"]),
     ]
     lines += [f"could not be read: {f['name']}: {f['reason']}" for f in about["unreadable"]]

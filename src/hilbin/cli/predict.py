@@ -4,7 +4,7 @@ import csv
 import io
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,6 @@ from hilbin.cli._console import Console
 from hilbin.cli._models import Model, load_model
 from hilbin.cli._outcome import InputError
 from hilbin.cli._sorting import copy_into, folder_names
-from hilbin.cli._tables import SUFFIXES, read_table
 from hilbin.images import find_images
 
 BLOCK = 64
@@ -41,6 +40,10 @@ class Prediction:
         The best labels and their scores.
     copy : str or None
         Where the image was copied to.
+    id : str or None
+        Name of the row, if a column of the table holds it.
+    probabilities : list of float or None
+        Probabilities of the labels of ``top``, if the model has some.
     """
 
     path: str
@@ -49,6 +52,8 @@ class Prediction:
     rejected: bool
     top: list[tuple[str, float]]
     copy: str | None = None
+    id: str | None = None
+    probabilities: list[float] | None = None
 
 
 @dataclass
@@ -119,7 +124,7 @@ def predict(
     if reject is not None and not 0 <= reject <= 1:
         raise InputError(f"--reject must be from 0 to 1, got {reject}")
     threshold = -np.inf if reject is None else loaded.threshold(reject)
-    decide = _decider(loaded.classes, top, threshold)
+    decide = _decider(loaded, top, threshold)
     with joblib.parallel_config(n_jobs=jobs), parallel.blas_threads(jobs):
         if not loaded.of_images:
             if sort_into is not None:
@@ -133,13 +138,19 @@ def predict(
 Decide = Callable[[str, Any], Prediction]
 
 
-def _decider(classes: list[str], top: int, threshold: float) -> Decide:
+def _decider(model: Model, top: int, threshold: float) -> Decide:
+    classes = model.classes
+
     def decide(path: str, scores: Any) -> Prediction:
         order = np.argsort(-scores, kind="stable")[: max(1, top)]
         best = [(classes[k], float(scores[k])) for k in order]
         label, score = best[0]
         rejected = bool(score < threshold)
-        return Prediction(path, UNKNOWN if rejected else label, score, rejected, best)
+        shares = model.probabilities(scores[None])
+        told = None if shares is None else [float(shares[0, k]) for k in order]
+        return Prediction(
+            path, UNKNOWN if rejected else label, score, rejected, best, probabilities=told
+        )
 
     return decide
 
@@ -169,45 +180,61 @@ def _of_images(
                 one = decide(str(path), scores[i])
                 if folder is not None:
                     copy = copy_into(folder / folders[one.label], path)
-                    one = Prediction(**{**vars(one), "copy": str(copy)})
+                    one = replace(one, copy=str(copy))
                 found.predictions.append(one)
             advance(end - begin)
     return found
 
 
 def _of_tables(model: Model, paths: Sequence[Path], decide: Decide) -> Predicted:
-    about = model.metadata["table"]
     found = Predicted()
     for path in paths:
-        if path.suffix.lower() not in SUFFIXES:
-            raise InputError(
-                f"{path}: not a table ({', '.join(SUFFIXES)}); this model is of tables"
-            )
-        table = read_table(
-            path, about["target"], columns=about["columns"], n_features=about["n_features"]
-        )
-        for i, scores in enumerate(model.scores(table.rows), 1):
-            found.predictions.append(decide(f"{path}:{i}", scores))
+        table = model.table(path)
+        for i, scores in enumerate(model.scores(table.rows)):
+            one = decide(f"{path}:{i + 1}", scores)
+            name = None if table.ids is None else table.ids[i]
+            found.predictions.append(replace(one, id=name))
     return found
 
 
 def as_csv(found: Predicted) -> str:
-    """The predictions as a CSV file: path, label, score, and the other labels and scores."""
+    """Return the predictions as a CSV file, a line for each.
+
+    Columns are the path, the ID if there is one, and label, score and maybe probability of the
+    best classes.
+    """
     most = max((len(p.top) for p in found.predictions), default=1)
+    named = any(p.id is not None for p in found.predictions)
+    known = any(p.probabilities is not None for p in found.predictions)
+    what = ["label", "score", *(["probability"] if known else [])]
+    ends = ["", *(f"_{k}" for k in range(2, most + 1))]
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    others = [name for k in range(2, most + 1) for name in (f"label_{k}", f"score_{k}")]
-    writer.writerow(["path", "label", "score", *others])
+    writer.writerow(["path", *(["id"] if named else []), *(w + end for end in ends for w in what)])
     for one in found.predictions:
-        rest = [value for pair in one.top[1:] for value in pair]
-        writer.writerow([one.path, one.label, one.score, *rest])
+        first = [one.path, *([one.id] if named else [])]
+        writer.writerow([*first, *(value for values in _told(one) for value in values)])
     return text.getvalue()
 
 
 def as_lines(found: Predicted) -> str:
-    """The predictions as lines: path, label, score, and the other labels and scores, by tabs."""
+    """Return the predictions as lines, by tabs: path, ID if there is one, labels and how sure.
+
+    How sure the model is of a label is a percentage, or a score if it has no probabilities.
+    """
     lines = []
     for one in found.predictions:
-        pairs = [(one.label, one.score), *one.top[1:]]
-        lines.append("\t".join([one.path, *(f"{label}\t{score:.3f}" for label, score in pairs)]))
+        words = [one.path, *([] if one.id is None else [one.id])]
+        for label, score, *probability in _told(one):
+            words += [label, f"{probability[0]:.1%}" if probability else f"{score:.3f}"]
+        lines.append("\t".join(words))
     return "\n".join(lines)
+
+
+def _told(one: Prediction) -> list[tuple[Any, ...]]:
+    """Return label, score and maybe probability of the best classes."""
+    labels = [one.label, *(label for label, _ in one.top[1:])]
+    scores = [score for _, score in one.top]
+    if one.probabilities is None:
+        return list(zip(labels, scores, strict=True))
+    return list(zip(labels, scores, one.probabilities, strict=True))

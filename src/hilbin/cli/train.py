@@ -17,7 +17,7 @@ from hilbin.cli._features import check_features
 from hilbin.cli._material import ImageMaterial, TableMaterial
 from hilbin.cli._metadata import about_model, accuracy_line
 from hilbin.cli._options import AUTO, TrainOptions, seconds_of
-from hilbin.cli._outcome import InputError
+from hilbin.cli._outcome import InputError, counted, require_new
 from hilbin.cli._search import Material, attempt, make, search
 from hilbin.cli._sources import open_source
 from hilbin.cli._tables import Table
@@ -77,7 +77,7 @@ def train(options: TrainOptions, console: Console | None = None) -> Trained:
     console = Console(quiet=True) if console is None else console
     end = time.monotonic() + (seconds_of(options.budget) if options.budget else 0)
     check(options)
-    data = open_source(options.source, options.target)
+    data = open_source(options.source, options.target, id=options.id, drop=options.drop)
     cache = Cache(options.cache_folder())
     with joblib.parallel_config(n_jobs=options.jobs), parallel.blas_threads(options.jobs):
         try:
@@ -111,6 +111,7 @@ def check(options: TrainOptions) -> None:
     output = Path(options.output)
     if output.is_dir():
         raise InputError(f"{output}: is a folder, not a file to write the model to")
+    require_new(output, options.force)
     if not output.parent.is_dir():
         raise InputError(f"{output.parent}: there is no such folder to write the model to")
     if not os.access(output.parent, os.W_OK):
@@ -137,10 +138,11 @@ def _train(options: TrainOptions, material: Material, console: Console, end: flo
 def summary(trained: Trained) -> str:
     """What the command prints."""
     about = trained.metadata
-    things = about["kind"] if about["kind"] == "images" else "rows"
+    thing = "image" if about["kind"] == "images" else "row"
     used = ", ".join(filter(None, (about["features"], about["kernel"])))
     lines = [
-        f"{trained.output}: {len(about['classes'])} classes, {about['data']['n']} {things}, "
+        f"{trained.output}: {counted(len(about['classes']), 'class')}, "
+        f"{counted(about['data']['n'], thing)}, "
         f"{used}, {trained.n_bytes / 1e6:.1f} MB"
     ]
     lines.append(accuracy_line(about["cv"]))
