@@ -44,11 +44,12 @@ class Coded:
     ----------
     X, y : rows and their classes
     parameters
-        Of the IntersectionSVC.
+        Of the IntersectionSVC; by default the paper's C, and a range for every feature, so that
+        solvers are compared on the same problems whatever the defaults are.
     """
 
     def __init__(self, X: Any, y: Array, **parameters: Any):
-        self.model = IntersectionSVC(**{"C": PAPER_C, **parameters})
+        self.model = IntersectionSVC(**{"C": PAPER_C, "scope": "feature", **parameters})
         self.training = self.model._prepare(X, y, None)
         self.binner, self.labels = self.training.binner, self.training.targets
         self.encoded = self.encode(X)

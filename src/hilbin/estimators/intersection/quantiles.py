@@ -14,7 +14,7 @@ NO_WEIGHTS = np.empty(0)
 # What makes columns comparable: so many of them, and sizes of rows that differ by no more than this
 # share, so many zeros, or ranges that differ by no more than this factor.
 FEWEST, SAME_SIZE, MOSTLY_ZERO, SAME_RANGE = 8, 0.05, 0.8, 5.0
-ENOUGH_ROWS = 5000  # to find that out
+ENOUGH_ROWS = 1000  # to find that out
 
 
 def extremes(X: Matrix) -> tuple[Array, Array]:
