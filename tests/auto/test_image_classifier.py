@@ -176,6 +176,7 @@ def test_a_model_from_gram_matrices_is_that_of_a_fit(candidate, n_classes):
     scores = one.held_out(np.arange(60), y, np.arange(60) // n_classes % 3, 0)
     assert scores.shape == (60, n_classes)
     assert np.mean(scores.argmax(axis=1) == y) > 0.8
+    one.power = 1.0  # as a fit without a choice has it
     fitted = one.make().fit(X, y)
     assert np.allclose(one.train().decision_function(X), fitted.decision_function(X), atol=2e-3)
 
@@ -247,7 +248,7 @@ def test_wrong_images_are_refused(folder, tmp_path):
 def test_names_of_features(tmp_path):
     color = ImageSample([np.tile(np.array([[[255, 0, 0]]], np.uint8), (64, 64, 1))], 10)
     grays = ImageSample([np.full((64, 64, 3), 7, np.uint8)], 10)
-    assert resolve("auto", color) == "sift+centrist+color+hog+lbp"
+    assert resolve("auto", color) == "sift+centrist+color+hog+lbp+edges"
     assert "color" not in resolve("auto", grays)
     assert resolve("lbp", grays) == "lbp"
     network = tmp_path / "n.onnx"

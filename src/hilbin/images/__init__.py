@@ -95,6 +95,10 @@ DESCRIPTORS: dict[str, NamedFeatures] = {
         "local binary patterns, spatial pyramid of 3 levels",
         lambda sample, seed: SpatialPyramid(LBP(), 3),
     ),
+    "edges": NamedFeatures(
+        "census transform of the edges, spatial pyramid of 3 levels",
+        lambda sample, seed: SpatialPyramid(Centrist(edges=True), 3),
+    ),
     "onnx": NamedFeatures(
         "maps or other outputs of your own network, averaged over the image and its quarters",
         lambda sample, seed, argument: OnnxFeatures.from_text(argument),
