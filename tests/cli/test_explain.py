@@ -152,7 +152,6 @@ def test_bad_rows(table, trained, photo, tmp_path, cli):
     for words, message in (
         ((model, table), "say by --row"),
         ((model, table, "--row", 61), "has 60 rows"),
-        ((model, table, "--row", 1, "-o", "why.png"), "--output is for images"),
         ((model, photo, "--row", 1), "not a table"),
         ((trained.output, photo, "--row", 1), "--row is for tables"),
     ):

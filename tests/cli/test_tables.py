@@ -233,3 +233,33 @@ def test_models_of_table_classifier(named, tmp_path, cli, cli_json):
     assert page.exists()
     why = cli_json("explain", model, named, "--row", 2)
     assert why["predicted"] == found[1]["label"]
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_class_weight(data, tmp_path, cli, kernel):
+    X, y = data
+    few = np.r_[0:20, 20:24, 40:60]
+    write(tmp_path / "a.npz", X[few], y[few])
+    models = [tmp_path / "plain.hilbin", tmp_path / "balanced.hilbin"]
+    words = ("train", tmp_path / "a.npz", "--target", "kind", "--kernel", kernel)
+    cli(*words, "-o", models[0])
+    cli(*words, "-o", models[1], "--class-weight", "balanced")
+    plain, balanced = (persist.load(m) for m in models)
+    rare = list(plain.classes_).index("5")
+    middle = np.full((1, 3), X.mean())
+    higher = (m.decision_function(middle)[0, rare] for m in (balanced, plain))
+    assert next(higher) > next(higher)
+    said = cli(*words, "-o", tmp_path / "m", "--class-weight", "heavy", code=2).stderr
+    assert "--class-weight: 'heavy' is not 'balanced'" in said
+
+
+def test_explanations_of_rows_are_written(named, tmp_path, cli, cli_json):
+    model, output = tmp_path / "m.hilbin", tmp_path / "why.csv"
+    cli("train", named, "-o", model, "--target", "kind", "--id", "name", "--drop", "note")
+    why = cli_json("explain", model, named, "--row", 3, "-o", output)
+    assert why["picture"] is None
+    assert why["csv"] == str(output)
+    lines = output.read_text().splitlines()
+    assert lines[0] == "feature,value,adds"
+    assert sum(float(line.split(",")[2]) for line in lines[1:]) == pytest.approx(why["shares"])
+    assert len(lines) == 4

@@ -38,6 +38,9 @@ Drop = Annotated[
 ]
 Features = Annotated[str, typer.Option(help=FEATURES)]
 KernelName = Annotated[str, typer.Option(help=KERNELS)]
+ClassWeight = Annotated[
+    str | None, typer.Option(help="balanced: every class counts the same, however few its samples.")
+]
 Budget = Annotated[
     str | None,
     typer.Option(help="Time limit for the search of further configurations: 90s, 5m, 1h."),
@@ -71,7 +74,12 @@ CsvFile = Annotated[
 
 # of explain
 Example = Annotated[Path, typer.Argument(help="Image, or table for a model of tables.")]
-PictureFile = Annotated[Path | None, typer.Option("--output", "-o", help="Picture (PNG) to write.")]
+PictureFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--output", "-o", help="Picture (PNG) of the heat map, or CSV for a table row, to write."
+    ),
+]
 ClassName = Annotated[
     str | None,
     typer.Option("--class", help="Class whose score is explained; the predicted one by default."),

@@ -45,7 +45,13 @@ def check_kernel_name(kernel: str) -> None:
 
 
 def classifier(
-    kernel: str, rows: Any, *, of_images: bool, strength: float = 1.0, seed: int = 0
+    kernel: str,
+    rows: Any,
+    *,
+    of_images: bool,
+    strength: float = 1.0,
+    seed: int = 0,
+    class_weight: str | None = None,
 ) -> Any:
     """A classifier for rows like these, not fitted yet.
 
@@ -60,11 +66,14 @@ def classifier(
     strength : float, default=1
         How much more the training rows weigh against the penalty than by default.
     seed : int, default=0
-        Of whatever is drawn.
+        Random seed.
+    class_weight : "balanced", optional
+        As in scikit-learn.
     """
     if kernel == INTERSECTION:
         bins = BINS[of_images]
-        return IntersectionSVC(DEFAULT_C * strength, n_bins=bins, random_state=seed)
+        C = DEFAULT_C * strength
+        return IntersectionSVC(C, n_bins=bins, class_weight=class_weight, random_state=seed)
     scaler = None if of_images else _scaler(kernel, rows)
     scaled = rows if scaler is None else scaler.fit_transform(rows)
     scale = float(np.mean(KERNELS[kernel].diag(scaled))) if kernel != "exp-chi2" else 1.0
@@ -74,10 +83,10 @@ def classifier(
         steps.append(("map", _fourier_map(FOURIER_COMPONENTS[of_images], seed)))
     elif kernel != LINEAR:
         steps.append(("map", AdditiveMap(KERNELS[kernel], COMPONENTS)))
-    ridge: Any = RidgeClassifier(alpha=penalty)
+    ridge: Any = RidgeClassifier(alpha=penalty, class_weight=class_weight)
     narrow = not of_images and rows.shape[1] <= MOST_COLUMNS
     if narrow and isinstance(KERNELS[kernel], AdditiveKernel):
-        ridge = MapRidgeClassifier(alpha=(PARTS * penalty).tolist())
+        ridge = MapRidgeClassifier(alpha=(PARTS * penalty).tolist(), class_weight=class_weight)
     return Pipeline([*steps, ("linear", ridge)]) if steps else ridge
 
 

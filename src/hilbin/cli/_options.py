@@ -9,6 +9,7 @@ from pathlib import Path
 from hilbin.cli._outcome import InputError
 
 AUTO = "auto"
+BALANCED = "balanced"
 UNITS = {"s": 1, "m": 60, "h": 3600}
 # do not change the model
 SILENT = ("source", "output", "quiet", "jobs", "cache", "keep_cache", "force")
@@ -51,6 +52,8 @@ class TrainOptions:
         Column of a table that names the rows; it is not a feature.
     drop : tuple of str
         Columns of a table to leave out.
+    class_weight : "balanced", optional
+        Every class counts the same, however few its samples are.
 
     Examples
     --------
@@ -74,6 +77,7 @@ class TrainOptions:
     force: bool = False
     id: str | None = None
     drop: tuple[str, ...] = ()
+    class_weight: str | None = None
 
     def command(self) -> str:
         """The command line that asks for the same model."""

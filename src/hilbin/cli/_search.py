@@ -71,20 +71,30 @@ class Tried:
         return self.held_out.accuracy if self.held_out else 0.0
 
 
-def make(trial: Trial, material: Material, seed: int) -> Callable[[], Any]:
+def make(
+    trial: Trial, material: Material, seed: int, class_weight: str | None = None
+) -> Callable[[], Any]:
     """What gives classifiers of a configuration."""
     rows = material.examples(trial.features).rows
-    of_images = material.of_images
-    strength = trial.strength
-    return lambda: classifier(trial.kernel, rows, of_images=of_images, strength=strength, seed=seed)
+    return lambda: classifier(
+        trial.kernel,
+        rows,
+        of_images=material.of_images,
+        strength=trial.strength,
+        seed=seed,
+        class_weight=class_weight,
+    )
 
 
-def attempt(trial: Trial, material: Material, seed: int, console: Console, stage: str) -> Tried:
+def attempt(
+    trial: Trial, material: Material, options: TrainOptions, console: Console, stage: str
+) -> Tried:
     """Cross-validate a configuration."""
     examples = material.examples(trial.features)
     begin = time.monotonic()
     with console.stage(stage, FOLDS) as advance:
-        held_out = cross_validate(make(trial, material, seed), examples, seed, advance)
+        made = make(trial, material, options.seed, options.class_weight)
+        held_out = cross_validate(made, examples, options.seed, advance)
     return Tried(trial, held_out, time.monotonic() - begin)
 
 
@@ -103,7 +113,7 @@ def search(
     """
     kernel = INTERSECTION if options.kernel == AUTO else options.kernel
     first = Trial(material.features, kernel)
-    best = attempt(first, material, options.seed, console, "cross-validation")
+    best = attempt(first, material, options, console, "cross-validation")
     tried = [_told(best)]
     if options.budget is None or best.held_out is None:
         return best, tried
@@ -117,7 +127,7 @@ def search(
                 tried.append({"configuration": str(trial), "accuracy": None})
                 console.say(f"not tried, for lack of time: {trial}")
                 continue
-            other = attempt(trial, material, options.seed, console, f"trying {trial}")
+            other = attempt(trial, material, options, console, f"trying {trial}")
             tried.append(_told(other))
             best = max(best, other, key=lambda t: t.accuracy)
     return best, tried

@@ -85,6 +85,7 @@ def train_command(
     force: arguments.Force = False,
     id_column: arguments.Id = None,
     drop: arguments.Drop = None,
+    class_weight: arguments.ClassWeight = None,
     as_json: arguments.AsJson = False,
     quiet: arguments.Quiet = False,
 ) -> int:
@@ -93,7 +94,7 @@ def train_command(
     from hilbin.cli.train import summary, train
 
     settings = (target, features, kernel, budget, virtual, seed, jobs, max_side)
-    kept = (cache, keep_cache, force, id_column, tuple(drop or ()))
+    kept = (cache, keep_cache, force, id_column, tuple(drop or ()), class_weight)
     options = TrainOptions(source, output, *settings, *kept)
     trained = train(options, Console(quiet))
     for file in trained.unreadable:
@@ -194,8 +195,9 @@ def explain_command(
         return FAILED
     if as_json:
         told = {k: v for k, v in asdict(why).items() if k not in ("heat", "name")}
-        shown = {"path": why.name, **told, "picture": None if output is None else str(output)}
-        print(json.dumps(shown))
+        written = None if output is None else str(output)
+        kind = "csv" if row is not None else "picture"
+        print(json.dumps({"path": why.name, **told, "picture": None, "csv": None, kind: written}))
     else:
         print("\n".join([why.summary(), *([] if output is None else [str(output)])]))
     return DONE

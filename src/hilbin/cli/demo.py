@@ -3,9 +3,6 @@
 import os
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated
-
-import typer
 
 from hilbin.cli._classifiers import LINEAR
 from hilbin.cli._console import Console
@@ -16,8 +13,6 @@ from hilbin.cli.explain import explain
 from hilbin.cli.train import train
 from hilbin.files import write_whole
 from hilbin.images import find_images
-
-OutFolder = Annotated[Path, typer.Option("--out", help="Output folder.")]
 
 
 @dataclass(frozen=True)

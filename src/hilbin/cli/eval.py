@@ -7,11 +7,10 @@ import shlex
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import joblib
 import numpy as np
-import typer
 
 from hilbin import parallel
 from hilbin.cli._answers import Answers, answers
@@ -30,11 +29,6 @@ from hilbin.inspection import (
 from hilbin.inspection.duplicates import MOST_PICTURES, shown_picture
 from hilbin.report import write_report
 from hilbin.report.measures import wilson
-
-ReportFile = Annotated[Path | None, typer.Option("--report", help="HTML report to write.")]
-MistakesFile = Annotated[
-    Path | None, typer.Option("--csv", help="CSV file of the misclassified samples to write.")
-]
 
 
 @dataclass(frozen=True)

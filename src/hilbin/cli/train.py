@@ -16,7 +16,7 @@ from hilbin.cli._console import Console
 from hilbin.cli._features import check_features
 from hilbin.cli._material import ImageMaterial, TableMaterial
 from hilbin.cli._metadata import about_model, accuracy_line
-from hilbin.cli._options import AUTO, TrainOptions, seconds_of
+from hilbin.cli._options import AUTO, BALANCED, TrainOptions, seconds_of
 from hilbin.cli._outcome import InputError, counted, require_new
 from hilbin.cli._search import Material, attempt, make, search
 from hilbin.cli._sources import open_source
@@ -101,6 +101,8 @@ def check(options: TrainOptions) -> None:
         check_features(options.features)
     if options.kernel != AUTO:
         check_kernel_name(options.kernel)
+    if options.class_weight not in (None, BALANCED):
+        raise InputError(f"--class-weight: {options.class_weight!r} is not {BALANCED!r}")
     if options.virtual is not None:
         try:
             parse_transforms(options.virtual)
@@ -124,10 +126,11 @@ def _train(options: TrainOptions, material: Material, console: Console, end: flo
     linear = best
     if trial.kernel != LINEAR and best.held_out is not None:
         plain = type(trial)(trial.features, LINEAR)
-        linear = attempt(plain, material, options.seed, console, "linear baseline")
+        linear = attempt(plain, material, options, console, "linear baseline")
     examples = material.examples(trial.features)
     with console.stage("training"):
-        model = make(trial, material, options.seed)().fit(examples.rows, examples.labels)
+        made = make(trial, material, options.seed, options.class_weight)
+        model = made().fit(examples.rows, examples.labels)
     pipeline = Pipeline([*material.steps(trial.features), ("classifier", model)])
     metadata = about_model(options, material, best, linear, tried, console.seconds)
     metadata["classes"] = [str(c) for c in model.classes_]
