@@ -181,6 +181,58 @@ def test_a_path_converges_for_any_c(data):
     assert models[-1].score(rows, y) >= models[0].score(rows, y)
 
 
+@BOTH
+def test_c_in_units_of_the_kernel(estimator):
+    """Few features have a small kernel, and get a larger C; many get the paper's."""
+    model = estimator().fit(X, Y)
+    mean = 100 * np.minimum(X / model.binner_.high_, 1).sum(axis=1).mean()
+    np.testing.assert_allclose(model.C_, 2 / mean, rtol=0.05)
+    wide = np.random.default_rng(0).random((40, 100))
+    assert estimator().fit(wide, np.arange(40) % 2).C_ == 1e-3
+    assert estimator(0.25).fit(X, Y).C_ == 0.25
+
+
+@pytest.mark.parametrize(
+    "given", [{}, {"loss": "hinge"}, {"multi_class": "crammer_singer"}], ids=str
+)
+def test_c_by_rows_left_out(given):
+    rng = np.random.default_rng(0)
+    rows = rng.random((N, 10))
+    clean, noisy = rows[:, 0] > 0.5, (rows[:, 0] > 0.5) ^ (rng.random(N) < 0.4)
+    few, many = (IntersectionSVC("auto", **given).fit(rows, y).C_ for y in (noisy, clean))
+    assert few < many
+    if "multi_class" in given:
+        return  # its descents end at a tolerance that weights and copies reach differently
+    model = IntersectionSVC("auto", **given)
+    weights = rng.integers(0, 3, N)
+    a = clone(model).fit(rows, noisy, sample_weight=weights)
+    b = clone(model).fit(np.repeat(rows, weights, axis=0), np.repeat(noisy, weights))
+    np.testing.assert_allclose(a.C_, b.C_)
+
+
+def test_c_of_a_regression_by_rows_left_out():
+    rng = np.random.default_rng(0)
+    few, many = (IntersectionSVR("auto").fit(X, FAR + s * rng.normal(size=N)).C_ for s in (3, 0.01))
+    assert few < many
+
+
+def test_scope_follows_the_rows():
+    rng = np.random.default_rng(0)
+    words = rng.gamma(0.2, size=(N, 40)) * rng.gamma(0.5, size=40)
+    words /= words.sum(axis=1, keepdims=True)
+    table = rng.random((N, 40)) * np.logspace(-3, 3, 40)
+    for rows, scope in (
+        (words, "all"),
+        (table, "feature"),
+        (X, "feature"),
+        (rng.random((N, 9)), "all"),
+    ):
+        assert IntersectionSVC().fit(rows, Y).binner_.scope_ == scope
+        assert IntersectionSVC().fit(sp.csr_array(rows), Y).binner_.scope_ == scope
+        for asked in ("feature", "all"):
+            assert IntersectionSVC(scope=asked).fit(rows, Y).binner_.scope_ == asked
+
+
 def test_path_of_crammer_singer():
     y, model = np.arange(N) % 3, IntersectionSVC(multi_class="crammer_singer")
     assert all(m.converged_ for m in model.path(COUNTS, y, [1e-6, 3e-6, 7e-6, 1e-5]))

@@ -27,6 +27,7 @@ OTHERS = [
     IntersectionSVC(n_bins=None, solver="lookup"),
     IntersectionSVC(multi_class="crammer_singer"),
     IntersectionSVC(strategy="quantile", scope="all", solver="gram"),
+    IntersectionSVC("auto"),
     IntersectionSVR(C=1e-2, solver="lookup"),
     IntersectionSVR(n_bins=None, loss="squared_epsilon_insensitive"),
     KernelSVC(Laplace(gamma="median"), multi_class="ovo"),
