@@ -111,6 +111,8 @@ class ChannelMap(TransformerMixin, BaseEstimator):
         Kernel of the values.
     n_components : int, default=3
         Features per value.
+    power : float, default=1.0
+        Power of ``a / (1 - a)``; above 1 the best channels count for more.
     n_jobs : int, optional
         Threads, as in joblib.
 
@@ -141,6 +143,7 @@ class ChannelMap(TransformerMixin, BaseEstimator):
     _: KW_ONLY
     kernel: AdditiveKernel = Chi2()
     n_components: int = 3
+    power: float = 1.0
     n_jobs: int | None = None
 
     def fit(self, X: Any, y: Any = None) -> Self:
@@ -167,12 +170,13 @@ class ChannelMap(TransformerMixin, BaseEstimator):
             targets = class_targets(codes, check_classes(classes).size)
             n = require_rows(len(X))
             data = ChannelGrams(self.grams(X), targets, np.ones(n), np.arange(n))
-            self.set_weights(data.channel_weights())
+            self.set_weights(data.sharper(data.channel_weights(), self.power))
         return self
 
     def fit_values(self, X: Array) -> Self:
         """Learn the values of every channel; all get the same total variance."""
         require_whole("n_components", self.n_components, 1)
+        require_positive("power", self.power, or_zero=True)
         named = [("all", 0, X.shape[1])] if self.channels is None else self.channels
         self.channels_ = check_channels(named, X.shape[1])
         some = X[np.unique(np.linspace(0, len(X) - 1, min(len(X), MAP_ROWS)).astype(int))]

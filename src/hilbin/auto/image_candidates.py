@@ -276,7 +276,11 @@ class SupportCandidate:
         """Return the classifier to train on all rows."""
         data = self._data
         features = ChannelMap(
-            data.channels, kernel=self.kernel, n_components=COMPONENTS, n_jobs=data.n_jobs
+            data.channels,
+            kernel=self.kernel,
+            n_components=COMPONENTS,
+            power=self.power or 1.0,
+            n_jobs=data.n_jobs,
         )
         machine = DualSVC(class_weight=data.class_weight, n_jobs=data.n_jobs)
         return Pipeline([("channels", features), ("classifier", machine)])
@@ -289,7 +293,7 @@ class SupportCandidate:
         machine = self.make()[1]
         coef, intercept = machine.fit_gram(grams.combined(weights), data.labels)
         coef -= coef.mean(axis=0)  # the same for rows that are centered
-        features.set_weights(weights)
+        features.set_params(power=self.power or 1.0).set_weights(weights)
         machine.coef_, scores = features.combination(data.rows, coef)
         machine.intercept_ = intercept - scores.mean(axis=0)
         machine.n_features_in_ = machine.coef_.shape[1]
