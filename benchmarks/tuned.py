@@ -138,12 +138,6 @@ def logistic(s: Labeled) -> Choice:
     return linear(model, s, "standardized", "to [0, 1]", "unit norm")
 
 
-def network_logistic(s: Labeled) -> Choice:
-    """The same on the output of a network, whose many classes and features need fewer steps."""
-    model = LogisticRegression(max_iter=200, tol=1e-2, warm_start=True)
-    return linear(model, s, "standardized", "to [0, 1]", "unit norm")
-
-
 def rbf_svc(s: Labeled) -> Choice:
     """The scaling at C=10 and gamma='scale', then C and gamma."""
     X, y = tuning_rows(s)
