@@ -78,8 +78,8 @@ class ScoreCalibration:
     >>> scores = np.array([-2.0, -1.0, -0.5, 0.3, 1.0, 2.0])  # of rows that were left out
     >>> calibration = ScoreCalibration().fit(scores, [0, 0, 1, 0, 1, 1])
     >>> calibration.predict_proba(np.array([0.0, 3.0])).round(2)
-    array([[0.51, 0.49],
-           [0.06, 0.94]])
+    array([[0.49, 0.51],
+           [0.11, 0.89]])
     """
 
     def __init__(self, method: str = "auto") -> None:

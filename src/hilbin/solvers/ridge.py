@@ -42,6 +42,7 @@ Linear Approximation to the χ² Kernel with Geometric Convergence*.
 """
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -120,6 +121,11 @@ class CenteredRows:
         mean, target_mean = weight @ Z / (n or 1.0), weight @ T / (n or 1.0)
         return cls(n, mean, target_mean, root * (Z - mean), root * (T - target_mean))
 
+    @cached_property
+    def gram(self) -> Array:
+        """The inner products of all rows."""
+        return self.rows @ self.rows.T
+
     @property
     def scatter(self) -> LinearOperator:
         """The matrix ``S``, to be multiplied by."""
@@ -164,8 +170,7 @@ def ridge(moments: Sums, alpha: float) -> Result:
     (array([[2.]]), array([1.]))
     """
     if isinstance(moments, CenteredRows):
-        rows = moments.rows
-        W = rows.T @ _shifted_solve(rows @ rows.T, alpha, moments.targets)
+        W = moments.rows.T @ _shifted_solve(moments.gram + 0.0, alpha, moments.targets)
     else:
         W = _shifted_solve(moments.scatter + 0.0, alpha, moments.cross)
     return _certified(moments, alpha, W)
@@ -245,7 +250,7 @@ def _spectrum(moments: Sums) -> tuple[Array, Array]:
     if not isinstance(moments, CenteredRows):
         lam, Q = eigh(moments.scatter, check_finite=False)
         return np.maximum(lam, 0), Q
-    lam, U = eigh(moments.rows @ moments.rows.T, check_finite=False)
+    lam, U = eigh(moments.gram, check_finite=False)
     kept = lam > len(lam) * np.finfo(float).eps * lam.max(initial=0)
     lam = lam[kept]
     return lam, moments.rows.T @ (U[:, kept] / np.sqrt(lam))
@@ -378,7 +383,7 @@ def leverages(moments: Sums, alpha: float, Z: Array, chosen: Array | None = None
     """
     rows = Z - moments.mean
     if isinstance(moments, CenteredRows):
-        H, sides = moments.rows @ moments.rows.T, rows @ moments.rows.T
+        H, sides = moments.gram + 0.0, rows @ moments.rows.T
     elif chosen is None:
         H, sides = moments.scatter + 0.0, rows
     else:

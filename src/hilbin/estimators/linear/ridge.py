@@ -32,7 +32,7 @@ from hilbin.solvers.problem import Result
 from hilbin.solvers.ridge import Sums, leverages
 from hilbin.stats import ClassSums
 
-ENOUGH_EXACT = 1000  # rows that are left out one by one
+ENOUGH_EXACT = 800  # rows that are left out one by one
 LEAST_LEFT = 1e-6  # of a row's own influence, so that one which alone decides its score counts
 
 
