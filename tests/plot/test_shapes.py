@@ -9,7 +9,7 @@ from sklearn.linear_model import Ridge
 
 from hilbin.estimators import IntersectionSVC, IntersectionSVR, ShapeFunction
 from hilbin.plot import explanation, shapes
-from hilbin.plot.shapes import DOWN, GREY, KINDS, UP
+from hilbin.plot.shapes import DOWN, GRAY, KINDS, UP
 
 
 @pytest.fixture(autouse=True)
@@ -93,7 +93,7 @@ def test_trends_are_colors(binary):
     assert colors == [KINDS[kind] for kind in ("rising", "falling", "mixed", "no effect")]
     assert legend_of(axes[0].figure) == ["rising", "mixed", "falling", "no effect"]
     assert [text.get_text() for text in axes[3].texts] == ["no effect"]
-    assert axes[3].title.get_color() == GREY
+    assert axes[3].title.get_color() == GRAY
     assert not axes[0].texts
 
 
@@ -241,7 +241,7 @@ def test_colors_say_the_sign(binary, rows):
     ax = explanation(binary, rows[0][0])
     for bar in ax.patches[2:]:
         assert to_hex(bar.get_facecolor()) == (UP if bar.get_width() > 0 else DOWN)
-    assert to_hex(ax.patches[0].get_facecolor()) == GREY
+    assert to_hex(ax.patches[0].get_facecolor()) == GRAY
 
 
 def test_top_bars_and_one_for_the_others(binary, rows):
