@@ -151,8 +151,7 @@ def test_weights_are_repetitions():
     weights[:5], weights[5:8] = 2, 0
     one = DualRidgeClassifier([0.1]).fit(Z, y, sample_weight=weights)
     kept = np.r_[np.arange(5), np.arange(5), np.arange(8, 30)]
-    scale = Z[np.unique(kept)].var(axis=0).sum() / Z[kept].var(axis=0).sum()
-    two = DualRidgeClassifier([0.1 * scale]).fit(Z[kept], y[kept])
+    two = DualRidgeClassifier([0.1]).fit(Z[kept], y[kept])
     assert np.allclose(one.coef_, two.coef_, atol=1e-8)
     assert np.allclose(one.intercept_, two.intercept_)
 

@@ -511,9 +511,9 @@ class DualRidgeClassifier(LinearClassifierMixin, BaseEstimator):
         numbers = kept if groups is None else np.asarray(groups)[kept]
         require_rows(len(X))
         with parallel.blas_threads(1):
-            Z = X - X.mean(axis=0, dtype=np.float64).astype(X.dtype)
+            Z = X - np.average(X, axis=0, weights=weights).astype(X.dtype)
             gram = np.asarray(Z @ Z.T, np.float64)
-            unit = float(np.trace(gram)) / len(gram) or 1.0
+            unit = float(np.average(np.diag(gram), weights=weights)) or 1.0
             dual, weights = self.fit_gram(gram / unit, y, weights, numbers)
             self.coef_ = dual.coef.T @ X / unit
             rest = dual.targets - X @ self.coef_.T
