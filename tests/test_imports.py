@@ -14,6 +14,7 @@ BOTTOM = {"_arrays", "_core", "_parameters", "_state", "files", "parallel"}
 # package -> the packages it may import; all may import what is at the bottom
 ALLOWED = {
     "": {"_versions", "persist"},
+    "__main__": {"cli"},
     "_versions": {"_core"},
     "_core": set(),
     "_arrays": {"_core"},
