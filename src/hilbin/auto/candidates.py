@@ -12,7 +12,8 @@ are computed once for all folds, :math:`C` and :math:`\gamma`. Where the Gram ma
 would not be cheap, random Fourier features and ridge regression take their place.
 
 A candidate settles its parameters when it is first asked for held-out scores, by going up or down
-a grid as long as that helps; asked again, on more rows, it keeps them. ``C`` is counted in units of
+a grid as long as that helps; asked again, on more rows, it keeps them, and only the width of an
+exponential may change. ``C`` is counted in units of
 :math:`1 / \overline{k(x, x)}`, so that one grid suits rows of any scale.
 """
 
@@ -285,9 +286,6 @@ class KernelCandidate:
             return held_out_scores(lambda: self._make(self.task.number_weight), rows, y, folds)
         steps = PREPARATIONS[self.preparation]()
         D = self._distances(Pipeline(steps).fit_transform(rows) if steps else rows)
-        if self.C is not None:
-            assert self.gamma is not None
-            return self._scores(D, self.gamma, [self.C], y, folds)[0]
         mean = float(D.mean()) * D.shape[0] / max(1, D.shape[0] - 1)
         mean = mean if np.isfinite(mean) and mean > 0 else 1.0
         Cs: list[float] = [*(KERNEL_GRID if self.task.exact else ALPHA_GRID)]
@@ -304,9 +302,11 @@ class KernelCandidate:
                 known[gamma] = accuracies[best], (tried[best], found[best])
             return known[gamma]
 
-        grid = [factor / mean for factor in GAMMA_GRID]
-        gamma, _ = climb(grid, GAMMA_GRID.index(1.0), evaluate)
-        finer = [gamma / 2, gamma, 2 * gamma]
+        gamma = self.gamma
+        if gamma is None:
+            grid = [factor / mean for factor in GAMMA_GRID]
+            gamma, _ = climb(grid, GAMMA_GRID.index(1.0), evaluate)
+        finer = [gamma / 2, gamma, 2 * gamma, 4 * gamma]  # more rows allow for more detail
         self.gamma, (self.C, scores) = climb(finer, 1, evaluate)
         return scores
 
@@ -470,8 +470,10 @@ def row_candidates(
     if nonnegative or not sparse:
         ways = ("raw", scaled, "sum 1") if nonnegative else (scaled,)
         found += [KernelCandidate(f"exp-chi2, {way}", task, way, "chi2") for way in ways]
-    ways = (standard,) if sparse else (standard, scaled)
-    found += [KernelCandidate(f"Gaussian, {way}", task, way, "euclidean") for way in ways]
+    found += [
+        KernelCandidate(f"Gaussian, {way}", task, way, "euclidean")
+        for way in dict.fromkeys((standard, scaled))
+    ]
     return [*found, MajorityCandidate(task)]
 
 
