@@ -497,12 +497,13 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     --------
     >>> import numpy as np
     >>> from hilbin.auto.table_data import TableEncoder
-    >>> X = np.array([["red", 1.0], ["blue", None], ["red", 3.0]], object)
+    >>> X = np.array([["red", 1.0], ["blue", None], ["red", 3.0], ["blue", 2.0]], object)
     >>> encoder = TableEncoder().fit(X)
     >>> encoder.transform(X)
     array([[0., 1., 1., 0.],
            [1., 0., 2., 1.],
-           [0., 1., 3., 0.]])
+           [0., 1., 3., 0.],
+           [1., 0., 2., 0.]])
     >>> encoder.get_feature_names_out().tolist()
     ['column 1 = blue', 'column 1 = red', 'column 2', 'column 2 is missing']
     """
