@@ -126,8 +126,8 @@ def test_whole_numbers_of_one_range_are_bins():
     assert binner.step_ == 100 / high
     np.testing.assert_array_equal(binner.boundaries(2), np.arange(7))
     np.testing.assert_array_equal(binner.transform([[2000.0, 3.7, 100.0]]), [[high, 3, 6]])
-    for given in ({"keep_integers": False}, {"strategy": "sqrt"}, {"scope": "feature"}):
-        other = HistogramBinner(10, **{"scope": "all", **given}).fit(counts)
+    for changed in ({"keep_integers": False}, {"strategy": "sqrt"}, {"scope": "feature"}):
+        other = HistogramBinner(10, **{"scope": "all", **changed}).fit(counts)
         assert not other.integers_
         assert other.transform(counts).max() == 10
     for other in (counts + 0.5, 2 * counts):

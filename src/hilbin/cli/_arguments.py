@@ -10,8 +10,8 @@ import typer
 
 FEATURES = (
     "auto, or joined by +: sift (dense SIFT, visual words), centrist (census transform), color "
-    "(color histogram), hog (oriented gradients), lbp (local binary patterns), onnx:FILE (maps of "
-    "your own network)."
+    "(color histogram), hog (oriented gradients), lbp (local binary patterns), edges (census "
+    "transform of edges), onnx:FILE (maps of your own network)."
 )
 KERNELS = "auto, intersection, chi2, js, hellinger, exp-chi2 or linear."
 

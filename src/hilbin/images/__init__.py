@@ -98,6 +98,7 @@ DESCRIPTORS: dict[str, NamedFeatures] = {
     "edges": NamedFeatures(
         "census transform of the edges, spatial pyramid of 3 levels",
         lambda sample, seed: SpatialPyramid(Centrist(edges=True), 3),
+        suits=lambda sample: False,  # by name only: cross-validation showed no gain
     ),
     "onnx": NamedFeatures(
         "maps or other outputs of your own network, averaged over the image and its quarters",
