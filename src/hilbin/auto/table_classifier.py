@@ -92,7 +92,7 @@ class TableClassifier(ScoreClassifier, BaseEstimator):
         Name of the column with the labels, if ``fit`` was given one.
     n_features_in_ : int
         Number of columns.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_features,)
         Their names, if they have some.
 
     Examples
