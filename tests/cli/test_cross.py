@@ -6,9 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.linear_model import RidgeClassifier
 
-from hilbin.cli._cache import Cache
+from hilbin.auto.choice import folds_of
+from hilbin.auto.image_data import Cache
 from hilbin.cli._console import Console
-from hilbin.cli._cross import Examples, HeldOut, cross_validate, folds_of
+from hilbin.cli._cross import Examples, HeldOut, cross_validate
 
 
 @given(st.lists(st.sampled_from("abcdef"), min_size=1), st.integers(0, 3))

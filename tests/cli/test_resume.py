@@ -1,4 +1,4 @@
-"""An interrupted training goes on where it was, and gives the same model."""
+"""An interrupted training resumes, and gives the same model."""
 
 import errno
 import os
@@ -9,19 +9,20 @@ import sys
 import pytest
 
 import hilbin.files
-from hilbin.cli import _rows
-from hilbin.cli._cache import Cache
+from hilbin.auto import image_data
+from hilbin.auto.image_data import Cache
 from hilbin.cli._options import TrainOptions
 from hilbin.cli.train import train
 
-# the real command line, with blocks of four images, killed when a file is about to get its name
+# the real command line, with chunks of four images, killed when a file is about to get its name
 KILLED = """
 import os, signal, sys
 from pathlib import Path
 import hilbin.files
-from hilbin.cli import _rows, main
+from hilbin.auto import image_data
+from hilbin.cli import main
 
-_rows.BLOCK = 4
+image_data.CHUNK = 4
 replace, left = os.replace, [int(sys.argv.pop(1))]
 suffix = sys.argv.pop(1)
 
@@ -37,8 +38,8 @@ main()
 
 
 @pytest.fixture(autouse=True)
-def small_blocks(monkeypatch):
-    monkeypatch.setattr(_rows, "BLOCK", 4)
+def small_chunks(monkeypatch):
+    monkeypatch.setattr(image_data, "CHUNK", 4)
 
 
 @pytest.fixture
@@ -78,7 +79,7 @@ def test_killed_and_continued(words, tmp_path, cli, assert_same, uninterrupted, 
     kept = len(list(tmp_path.glob("m.hilbin.cache/*.rows")))
     assert kept == (2 if suffix == ".rows" else 5)
     result = cli(*words)
-    assert f"continued: {kept} of 5 blocks" in result.stderr
+    assert f"continued: {min(4 * kept, 18)} of 18 images" in result.stderr
     assert not (tmp_path / "m.hilbin.cache").exists()
     assert_same(output, uninterrupted)
 
@@ -98,7 +99,7 @@ def test_interrupted_and_continued(words, tmp_path, cli, assert_same, uninterrup
     assert "interrupted: run the same command again to continue" in result.stderr
     assert result.stdout == ""
     assert not (tmp_path / "m.hilbin").exists()
-    assert "continued: 2 of 5 blocks" in cli(*words).stderr
+    assert "continued: 8 of 18 images" in cli(*words).stderr
     assert_same(tmp_path / "m.hilbin", uninterrupted)
 
 
@@ -122,14 +123,14 @@ def test_cache_follows_files_and_settings(own_photos, tmp_path, cli):
     words = (*words, "--force")
     centrist = (*words, "--features", "centrist")
     cli(*centrist)
-    assert "continued: 5 of 5" in cli(*centrist).stderr
-    assert "continued: 5 of 5" in cli(*centrist, "--kernel", "hellinger").stderr
+    assert "continued: 18 of 18 images" in cli(*centrist).stderr
+    assert "continued: 18 of 18 images" in cli(*centrist, "--kernel", "hellinger").stderr
     assert "continued" not in cli(*centrist, "--max-side", 32).stderr
     assert "continued" not in cli(*centrist, "--virtual", "flip").stderr
     assert "continued" not in cli(*words, "--features", "lbp").stderr
     touched = own_photos / "across" / "pic 0.png"
     os.utime(touched, (1, 1))
-    assert "continued: 4 of 5" in cli(*centrist).stderr
+    assert "continued: 14 of 18 images" in cli(*centrist).stderr
 
 
 def test_the_cache_may_be_a_folder_with_other_files(photos, tmp_path, cli):

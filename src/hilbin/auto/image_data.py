@@ -32,6 +32,7 @@ from hilbin.images import (
     SpatialPyramid,
     labeled_images,
 )
+from hilbin.images._base import FeatureError
 from hilbin.images.augment import distort
 from hilbin.images.descriptors import ImageSample, NamedFeatures
 from hilbin.inspection import difference_hash
@@ -429,11 +430,11 @@ def _chunk(
                 chunk.unreadable[i] = error.reason
                 continue
             chunk.hashes[i] = difference_hash(image)
-            chunk.rows[i].append(transformer.transform_image(image))
+            chunk.rows[i].append(_row(transformer, image, images[i]))
             for copy in range(copies):
                 rng = np.random.RandomState([seeds[0], seeds[1] + i, copy])
                 distorted = distort(image, **how, random_state=rng)
-                chunk.rows[i].append(transformer.transform_image(distorted))
+                chunk.rows[i].append(_row(transformer, distorted, images[i]))
 
     parallel.run(task, parallel.ranges(len(images), 4), n_jobs)
     counts = [len(rows) for rows in chunk.rows]
@@ -444,6 +445,14 @@ def _chunk(
         "counts": np.array(counts, np.int64),
         "notes": np.frombuffer(json.dumps(notes).encode(), np.uint8),
     }
+
+
+def _row(transformer: Any, image: Any, source: Any) -> Any:
+    """Return the row of an image; an error names it."""
+    try:
+        return transformer.transform_image(image)
+    except FeatureError as error:
+        raise error.named(str(source) if isinstance(source, Path) else "an image") from None
 
 
 class _Collected:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hilbin.auto.choice import folds_of
 from hilbin.cli._console import Advance
 from hilbin.inspection import class_scores, suspicious_labels
 
@@ -103,29 +104,6 @@ class HeldOut:
         ]
 
 
-def folds_of(labels: Array, seed: int, most: int = FOLDS) -> Array:
-    """Which fold holds each example out; -1 for the only example of a class.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from hilbin.cli._cross import folds_of
-    >>> folds_of(np.array(["a", "a", "a", "b", "b", "c"]), seed=0)
-    array([ 1,  2,  0,  1,  0, -1])
-    """
-    rng = np.random.default_rng(seed)
-    _, members = np.unique(labels, return_inverse=True)
-    counts = np.bincount(members)
-    k = min(most, int(counts.max()))
-    folds = np.full(len(labels), -1)
-    begin = 0
-    for label in np.flatnonzero(counts > 1):
-        shuffled = rng.permutation(np.flatnonzero(members == label))
-        folds[shuffled] = (begin + np.arange(shuffled.size)) % k
-        begin += shuffled.size  # go on where the last class ended: folds of equal size
-    return folds
-
-
 def cross_validate(
     make: Callable[[], Any], examples: Examples, seed: int, advance: Advance
 ) -> HeldOut | None:
@@ -142,7 +120,7 @@ def cross_validate(
         Called after every fold.
     """
     originals = np.flatnonzero(~examples.is_copy)
-    folds = folds_of(examples.labels[originals], seed)
+    folds = folds_of(examples.labels[originals], seed, FOLDS)
     fold_of = dict(zip(examples.origin[originals].tolist(), folds.tolist(), strict=True))
     fold = np.array([fold_of[o] for o in examples.origin.tolist()])
     classes = np.unique(examples.labels)

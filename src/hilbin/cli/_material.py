@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from hilbin.auto.image_data import Cache, Described
 from hilbin.cli import _features
-from hilbin.cli._cache import Cache
 from hilbin.cli._console import Console
 from hilbin.cli._cross import Examples
 from hilbin.cli._options import TrainOptions
-from hilbin.cli._rows import Described, described, fitted
+from hilbin.cli._rows import described, fitted
 from hilbin.cli._sources import Images, require_two_classes
 from hilbin.cli._tables import Table
 from hilbin.images.augment import parse_transforms

@@ -10,7 +10,7 @@ import joblib
 from sklearn.pipeline import Pipeline
 
 from hilbin import parallel, persist
-from hilbin.cli._cache import Cache
+from hilbin.auto.image_data import Cache
 from hilbin.cli._classifiers import LINEAR, check_kernel_name
 from hilbin.cli._console import Console
 from hilbin.cli._features import check_features
