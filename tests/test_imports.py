@@ -13,7 +13,7 @@ SOURCE = Path(hilbin.__file__).parent
 BOTTOM = {"_arrays", "_core", "_parameters", "_state", "files", "parallel"}
 # package -> the packages it may import; all may import what is at the bottom
 ALLOWED = {
-    "": {"_versions", "persist"},
+    "": {"_versions", "auto", "persist"},
     "__main__": {"cli"},
     "_versions": {"_core"},
     "_core": set(),

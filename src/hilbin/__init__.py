@@ -5,9 +5,13 @@ Packages are imported when they are first used, so that ``import hilbin`` is qui
 
 import importlib
 from importlib.metadata import version
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hilbin._versions import show_versions
+
+if TYPE_CHECKING:
+    from hilbin.auto import ImageClassifier, TableClassifier
+    from hilbin.persist import load, save, to_onnx
 
 __version__ = version("hilbin")
 

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from hypothesis import given
+from hypothesis import strategies as st
 from sklearn.datasets import load_breast_cancer, load_digits
 from sklearn.pipeline import Pipeline
 
@@ -43,6 +45,23 @@ def right(n, wrong):
 
 def rows_and_labels(n):
     return np.arange(n, dtype=float)[:, None], np.arange(n) % 2
+
+
+@given(st.lists(st.sampled_from("abcdef"), min_size=1), st.integers(0, 3))
+def test_folds(labels, seed):
+    labels = np.array(labels)
+    folds = folds_of(labels, seed)
+    counts = {c: (labels == c).sum() for c in "abcdef"}
+    assert np.array_equal(folds == -1, [counts[c] == 1 for c in labels])
+    sizes = np.bincount(folds[folds >= 0])
+    if sizes.size:
+        assert sizes.size == min(5, max(counts.values()))
+        assert np.ptp(sizes) <= 1
+    for fold in range(sizes.size):
+        assert set(labels[folds != fold]) == set(labels)  # no class is missing from training
+    for c, count in counts.items():
+        if count > 1:
+            assert np.ptp(np.bincount(folds[labels == c], minlength=sizes.size)) <= 1
 
 
 def test_folds_leave_every_class_to_train_on():

@@ -5,6 +5,7 @@ import warnings
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.linear_model import RidgeClassifier
 
 import hilbin
 from hilbin.auto import ImageClassifier
@@ -114,7 +115,7 @@ def test_report(model, folder, tmp_path):
     assert page.stat().st_size > 10_000
     images, labels = held_out(folder)
     assert model.report(images, labels, tmp_path / "two.html").exists()
-    with pytest.raises(ValueError, match="no image of a class"):
+    with pytest.raises(ValueError, match="no example of a class"):
         model.report(images, ["other"] * 9, tmp_path / "three.html")
 
 
@@ -197,10 +198,10 @@ def test_a_class_of_one_image():
     assert model.metadata_["cv"]["n"] == 8
     assert model.predict_proba(images).shape == (9, 3)
     alone = ImageClassifier("centrist").fit(images[:2] + images[-1:], ["a", "b", "c"])
-    assert alone.calibration_ is None
     assert alone.metadata_["cv"] is None
-    with pytest.raises(AttributeError, match="no probabilities"):
-        alone.predict_proba(images)
+    assert alone.predict_proba(images) == pytest.approx(1 / 3)  # nothing is known
+    with pytest.raises(ValueError, match="no training example could be held out"):
+        alone.score_threshold(0.1)
 
 
 def test_unreadable_images_in_use(model, folder):
@@ -268,6 +269,22 @@ def test_a_damaged_entry_of_the_cache_is_computed_again(folder, tmp_path):
     assert again.n_resumed == 0
     assert np.array_equal(again.rows, first.rows)
     assert fingerprint(1, "a") != fingerprint(1, "b")
+
+
+def test_the_cache(tmp_path):
+    cache = Cache(tmp_path / "deep" / "cache")
+    assert cache.load("a") is None
+    assert cache.load_model("a") is None
+    cache.store("a", {"x": np.arange(3)})
+    assert cache.load("a")["x"].tolist() == [0, 1, 2]
+    model = RidgeClassifier(alpha=2.5)
+    cache.store_model("a", model)
+    assert cache.load_model("a").alpha == 2.5
+    assert cache.fingerprint_of(model) == cache.fingerprint_of(RidgeClassifier(alpha=2.5))
+    assert cache.fingerprint_of(model) != cache.fingerprint_of(RidgeClassifier(alpha=3))
+    assert len(list(cache.folder.iterdir())) == 2
+    cache.remove()
+    assert not cache.folder.exists()
 
 
 def test_progress_is_told(folder):

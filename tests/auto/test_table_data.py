@@ -224,7 +224,7 @@ def test_archives_and_svmlight(tmp_path):
         ("t.parquet", "nonsense", "not a Parquet file"),
         ("t.npz", "nonsense", "not a NumPy archive"),
         ("t.svmlight", "1 a:b\n", "not an svmlight file"),
-        ("t.jpg", "x", "not a table that is known"),
+        ("t.jpg", "x", "not a table \("),
         ("t.csv.gz", "not packed", "not a text in UTF-8"),
     ],
 )

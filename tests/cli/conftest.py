@@ -6,8 +6,7 @@ import pytest
 from PIL import Image
 
 from hilbin import persist
-from hilbin.cli._options import TrainOptions
-from hilbin.cli.train import train
+from hilbin.cli.train import TrainOptions, train
 
 CLASSES = {"across": (0.0, 0.9), "down": (0.9, 0.0), "dötted plain": (0.7, 0.7)}
 
@@ -48,7 +47,8 @@ def own_photos(tmp_path):
 def trained(photos, tmp_path_factory):
     """What training on the photos gave."""
     output = tmp_path_factory.mktemp("cli_model") / "m.hilbin"
-    return train(TrainOptions(photos, output, features="centrist+color", jobs=1))
+    options = {"features": "centrist+color", "kernel": "intersection", "jobs": 1}
+    return train(TrainOptions(photos, output, **options))
 
 
 @pytest.fixture
@@ -73,16 +73,25 @@ def cli_json(cli):
     return lambda *words, code=0: json.loads(cli(*words, "--json", code=code).stdout)
 
 
+def undated(about):
+    """All that a model says about itself but when it was made and how long that took."""
+    about = {k: v for k, v in about.items() if k not in ("created", "seconds", "command")}
+    return {**about, "choice": [{**one, "seconds": 0} for one in about["choice"]]}
+
+
 @pytest.fixture
 def content_of(tmp_path):
-    """All that is in a model file but when it was made and how long that took."""
+    """All that is in a model file but when it was made, by what, and how long that took."""
 
     def content(path):
-        about = persist.info(path).metadata
-        about = {k: v for k, v in about.items() if k not in ("created", "seconds")}
+        about, model = persist.info(path).metadata, persist.load(path)
+        assert about == model.metadata_
+        model.metadata_ = undated(about)
+        for one in model.choice_.table:
+            one["seconds"] = 0
         plain = tmp_path / "plain.hilbin"
-        persist.save(persist.load(path), plain)
-        return about, plain.read_bytes()
+        persist.save(model, plain)
+        return undated(about), plain.read_bytes()
 
     return content
 

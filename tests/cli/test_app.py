@@ -6,8 +6,8 @@ import sys
 import pytest
 
 import hilbin
+from hilbin.auto import candidates, image_candidates
 from hilbin.cli import _arguments
-from hilbin.cli._classifiers import KERNELS
 from hilbin.images import DESCRIPTORS
 
 HEAVY = ("numpy", "scipy", "sklearn", "PIL", "joblib")
@@ -47,8 +47,8 @@ def test_completion(cli):
 def test_the_help_names_all_features_and_kernels():
     for name in DESCRIPTORS:
         assert f" {name}" in _arguments.FEATURES
-    for name in KERNELS:
-        assert f" {name}" in _arguments.KERNELS
+    for name in {*candidates.KERNELS, *image_candidates.KERNELS}:
+        assert f" {name}" in f" {_arguments.KERNELS}"
 
 
 @pytest.mark.parametrize("existing", ["file", "link"])
@@ -84,3 +84,33 @@ def test_long_stages_say_what_is_left(monkeypatch, capsys):
         "counting: 90%, 2 s left",
         "counting: 10, 15.0 s",
     ]
+
+
+def test_stages_of_a_fit_are_followed(capsys):
+    from hilbin.cli._console import Console
+
+    console = Console()
+    with console.following() as callback:
+        for done in (0, 1):
+            callback("learning", done, 1)
+        for done in (0, 4, 6, 3, 8):  # a later round begins anew
+            callback("describing", done, 8)
+        callback("resumed", 4, 8)
+    assert [line.partition(",")[0] for line in capsys.readouterr().err.splitlines()] == [
+        "learning: 0.0 s", "describing: 8", "resumed: 4 of 8 images",
+    ]  # fmt: skip
+    assert list(console.seconds) == ["learning", "describing"]
+
+
+def test_progress(monkeypatch, capsys):
+    from hilbin.cli._console import Console
+
+    console = Console()
+    with console.stage("thinking", 2) as advance:
+        advance(2)
+    assert capsys.readouterr().err.startswith("thinking: 2, 0.")
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
+    with console.stage("thinking", 2) as advance:
+        advance(1)
+    assert list(console.seconds) == ["thinking"]
+    assert capsys.readouterr().out == ""

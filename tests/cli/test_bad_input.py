@@ -60,7 +60,7 @@ def test_one_class_is_readable(tmp_path, cli, photos):
     (tmp_path / "all" / "good").symlink_to(photos / "down")
     words = ("train", tmp_path / "all", "-o", tmp_path / "m.hilbin", "--features", "centrist")
     result = cli(*words, "--quiet", code=2)
-    assert "readable images: only the class 'good'" in only_line(result)
+    assert "images that can be read: only the class 'good'" in only_line(result)
 
 
 def test_odd_images_are_read(own_photos, tmp_path, cli):
@@ -113,7 +113,7 @@ def test_bad_lists_of_images(tmp_path, cli, content, complaint):
         (["--features", "sift+"], "'' is not known"),
         (["--features", "sift+sift"], "twice"),
         (["--features", "onnx:none.onnx"], "none.onnx"),
-        (["--kernel", "rbf"], "'rbf' is not known"),
+        (["--kernel", "rbf"], "kernel must be one of"),
         (["--budget", "soon"], "'soon' is no time"),
         (["--virtual", "melt"], "'melt' is no transformation"),
         (["--seed", "-1"], "--seed"),
@@ -150,7 +150,7 @@ def test_models_that_are_no_classifier(tmp_path, cli, photos):
 
     persist.save(Chi2(), tmp_path / "k.hilbin", metadata={"note": "mine"})
     line = only_line(cli("predict", tmp_path / "k.hilbin", photos, code=2))
-    assert "not made by hilbin train" in line
+    assert "holds Chi2, not a trained ImageClassifier or TableClassifier" in line
     assert "note: mine" in cli("info", tmp_path / "k.hilbin").stdout
 
 

@@ -9,19 +9,19 @@ import pytest
 import scipy.sparse as sp
 from PIL import Image
 from scipy.stats import norm
-from sklearn.pipeline import Pipeline
 
-from hilbin import persist
-from hilbin.cli._answers import answers
-from hilbin.cli._classifiers import KERNELS, classifier
-from hilbin.cli._console import Console
-from hilbin.cli._models import Model, load_model
-from hilbin.cli.eval import evaluate, evidence
-from hilbin.images import BagOfWords, ColorHistogram, DenseSIFT, ImageFeatures, SpatialPyramid
+from hilbin import ImageClassifier, persist
+from hilbin.auto import row_candidates
+from hilbin.cli.eval import evaluate
 from hilbin.inspection import additive, class_scores, shape_functions
 
-ADDITIVE = [name for name in KERNELS if name != "exp-chi2"]
+ADDITIVE = ["intersection", "chi2", "js", "hellinger", "linear"]
 NOT_ADDITIVE = "exp-chi2"
+
+
+def classifier(kernel, X, y):
+    """A classifier of a kernel, trained on rows."""
+    return row_candidates(X, y, kernel=kernel)[0].make().fit(X, y)
 
 
 @pytest.fixture
@@ -47,7 +47,7 @@ def test_figures(trained, held_out, cli, cli_json):
     assert found["per_class"]["down"] == {"n": 8, "right": 6}
     assert found["cv"]["linear_accuracy"] == trained.metadata["cv"]["linear_accuracy"]
     lines = cli("eval", trained.output, held_out).stdout
-    for text in ("accuracy 88.9%", "67.2% to 96.9%", "16 of 18", "always down 44.4%", "linear"):
+    for text in ("accuracy 88.9%", "67.2% to 96.9%", "16 of 18", "always down 44.4%", "linear "):
         assert text in lines
 
 
@@ -137,7 +137,8 @@ def test_the_report(trained, held_out, tmp_path, cli):
     text = page.read_text(encoding="utf-8")
     assert page.stat().st_size < 5_000_000
     assert "Exact: the heat map of a class sums to its score" in text
-    assert "linear, cross-validated" in text
+    assert "square roots + LinearSVC" in text
+    assert "Compared models" in text
     assert "hilbin train" in text
     assert trained.metadata["data"]["sha256"] in text
     assert text.count("Heat map for ") >= 4
@@ -196,7 +197,7 @@ def rows_and_labels(n_classes, negative=False, sparse=False):
 def test_contributions_sum_to_the_scores(kernel, n_classes, kind):
     X, y = rows_and_labels(n_classes, negative=kind == "negative", sparse=kind == "sparse")
     X = X.astype(np.float32) if kind == "float32" else X
-    model = classifier(kernel, X, of_images=kind == "float32").fit(X, y)
+    model = classifier(kernel, X, y)
     parts = additive(model)
     expected = class_scores(model, X)
     assert parts.scores(X) == pytest.approx(expected, abs=1e-5)
@@ -210,7 +211,7 @@ def test_contributions_sum_to_the_scores(kernel, n_classes, kind):
 @pytest.mark.parametrize("kernel", ADDITIVE)
 def test_a_contribution_depends_on_its_feature_alone(kernel):
     X, y = rows_and_labels(3)
-    parts = additive(classifier(kernel, X, of_images=True).fit(X, y))
+    parts = additive(classifier(kernel, X, y))
     before = parts.contributions(X[:1])[0]
     other = X[:1].copy()
     other[0, 2] += 0.3
@@ -220,13 +221,13 @@ def test_a_contribution_depends_on_its_feature_alone(kernel):
 
 def test_exponentials_are_not_additive():
     X, y = rows_and_labels(3)
-    assert additive(classifier(NOT_ADDITIVE, X, of_images=False).fit(X, y)) is None
+    assert additive(classifier(NOT_ADDITIVE, X, y)) is None
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_shapes_are_the_contributions(n_classes):
     X, y = rows_and_labels(n_classes)
-    parts = additive(classifier("chi2", X, of_images=True).fit(X, y))
+    parts = additive(classifier("chi2", X, y))
     (shape,) = shape_functions(parts, [3], ["third"], X.min(axis=0), X.max(axis=0))
     for i in range(5):
         expected = parts.contributions(X[i : i + 1])[0, 3]
@@ -239,35 +240,21 @@ def test_shapes_are_the_contributions(n_classes):
 
 
 @pytest.fixture(scope="module")
-def features(photos):
-    sift = BagOfWords(DenseSIFT(4, (2, 4)), 12, random_state=0)
-    parts = [("sift", SpatialPyramid(sift, 2)), ("color", ColorHistogram(bins=3))]
-    return ImageFeatures(parts, {"color": 0.5}).fit(sorted(photos.rglob("*.png")))
-
-
-@pytest.fixture(scope="module")
-def model_of(trained, photos, features):
+def model_of(photos):
     """A model with a kernel, trained on the photos."""
+    known = {}
 
     def make(kernel):
-        paths = sorted(photos.rglob("*.png"))
-        rows, labels = features.transform(paths), [p.parent.name for p in paths]
-        fitted = classifier(kernel, rows, of_images=True).fit(rows, labels)
-        about = {**trained.metadata, "features": "sift+color", "kernel": kernel}
-        pipeline = Pipeline([("features", features), ("classifier", fitted)])
-        return Model(trained.output, pipeline, about)
+        if kernel not in known:
+            known[kernel] = ImageClassifier("sift+color", kernel=kernel).fit(photos)
+        return known[kernel]
 
     return make
 
 
 @pytest.fixture
 def evidence_of(model_of, held_out):
-    def make(kernel):
-        model, console = model_of(kernel), Console(quiet=True)
-        found = answers(model, additive(model.classifier), held_out, console)
-        return evidence(model, found, str(held_out), {}, console)
-
-    return make
+    return lambda kernel: model_of(kernel).evidence(held_out)
 
 
 @pytest.mark.parametrize("kernel", ADDITIVE)
@@ -293,18 +280,21 @@ def test_heat_maps_that_are_not_exact(evidence_of):
 def test_words_of_the_page(evidence_of, model_of):
     shown = evidence_of("intersection")
     assert 3 <= len(shown.words) <= 12
-    parts = additive(model_of("intersection").classifier)
+    model = model_of("intersection")
+    parts = additive(model.model_[1])
+    groups = model.model_[0].column_groups_
     names = [word.shape.name for word in shown.words]
     assert len(set(names)) == len(names)
     for word in shown.words:
         part, number = re.fullmatch(
             r"(sift|color) word (\d+), whole image", word.shape.name
         ).groups()
-        column = int(number) + (12 * 5 if part == "color" else 0)
-        row = np.zeros((1, 12 * 5 + 27), np.float32)
-        row[0, column] = 0.5 * word.shape.values[-1]  # the weights of both kinds of columns
+        column = int(number) + groups[part].start
+        row = np.zeros((1, groups["color"].stop), np.float32)
+        levels = dict(model.model_[0].parts)[part].levels
+        row[0, column] = word.shape.values[-1] / 2 ** (levels - 1)  # the weight of the level
         expected = parts.contributions(row)[0, column]
-        assert word.shape.contributions[-1] == pytest.approx(expected, abs=1e-9)
+        assert word.shape.contributions[-1] == pytest.approx(expected, abs=1e-7)
         assert word.shape.contributions[-1, word.label] > word.shape.contributions[0, word.label]
         assert 1 <= len(word.patches) <= 16
         assert all(p.shape[0] == p.shape[1] >= 8 and p.shape[2] == 3 for p in word.patches)
@@ -320,13 +310,11 @@ def test_duplicates_of_the_page(evidence_of):
     assert sum(pair.train_label != pair.test_label for pair in found) == 2
 
 
-def test_suspicions_of_the_page(trained, photos, model_of, held_out):
-    model = model_of("linear")
+def test_suspicions_of_the_page(photos, held_out, tmp_path):
+    model = ImageClassifier("color").fit(photos)
     odd = {"name": "down/pic 1.png", "label": "down", "suggested": "across", "margin": 1.5}
-    gone = {**odd, "name": "down/gone.png"}
-    model.metadata["suspicious"] = [odd, gone]
-    found = answers(model, additive(model.classifier), held_out, Console(quiet=True))
-    first, second = evidence(model, found, "", {}, Console(quiet=True)).suspicious
+    model.metadata_["suspicious"] = [odd, {**odd, "name": "down/gone.png"}]
+    first, second = model.evidence(held_out).suspicious
     assert (first.name, first.given, first.suggested, first.margin) == tuple(odd.values())
     assert (first.picture == np.asarray(Image.open(photos / "down" / "pic 1.png"))).all()
     assert second.picture is None
@@ -338,4 +326,3 @@ def test_baselines_of_the_page(trained, held_out, tmp_path):
     text = page.read_text(encoding="utf-8")
     assert ">other<" in text
     assert "cross-validated" not in text
-    assert load_model(trained.output).metadata["kernel"] == "intersection"

@@ -19,8 +19,7 @@ def photo(photos):
 @pytest.fixture(scope="module")
 def inexact(photos, tmp_path_factory):
     """A model whose scores are no sums."""
-    from hilbin.cli._options import TrainOptions
-    from hilbin.cli.train import train
+    from hilbin.cli.train import TrainOptions, train
 
     output = tmp_path_factory.mktemp("inexact") / "m.hilbin"
     return train(TrainOptions(photos, output, features="color", kernel="exp-chi2", jobs=1)).output

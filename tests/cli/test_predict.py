@@ -44,7 +44,7 @@ def test_all_forms_agree(trained, photos, tmp_path, cli, cli_json):
     rows = [line.split("\t") for line in cli(*words).stdout.splitlines()]
     assert [r[0] for r in rows] == [p["path"] for p in found]
     assert [r[1] for r in rows] == [p["label"] for p in found]
-    assert [float(r[2]) for r in rows] == [round(p["score"], 3) for p in found]
+    assert [r[2] for r in rows] == [f"{p['probabilities'][0]:.1%}" for p in found]
     assert [r[3] for r in rows] == [p["top"][1][0] for p in found]
     cli(*words, "--csv", tmp_path / "out.csv")
     written = list(csv.DictReader(io.StringIO((tmp_path / "out.csv").read_text("utf-8"))))
@@ -80,7 +80,7 @@ def test_threshold_is_a_quantile(trained, share):
     low = int(position)
     high = min(low + 1, 100)
     expected = quantiles[low] + (position - low) * (quantiles[high] - quantiles[low])
-    assert load_model(trained.output).threshold(share) == pytest.approx(expected)
+    assert load_model(trained.output).score_threshold(share) == pytest.approx(expected)
 
 
 def test_bad_shares(trained, photos, cli):
@@ -187,7 +187,7 @@ def test_info(trained, cli, cli_json):
     assert found["n_bytes"] == trained.n_bytes
     lines = cli("info", trained.output).stdout
     assert "across (6), down (6), dötted plain (6)" in lines
-    assert "features: centrist+color; kernel: intersection" in lines
+    assert "features: centrist+color; model: intersection" in lines
     assert trained.metadata["data"]["sha256"] in lines
     assert trained.metadata["command"] in lines
 

@@ -6,17 +6,15 @@ import json
 import numpy as np
 import pytest
 from PIL import Image
-from sklearn.pipeline import Pipeline
 
-from hilbin import persist
-from hilbin.cli import _search
-from hilbin.cli._classifiers import KERNELS, classifier
-from hilbin.cli._features import look, resolve, transformer
-from hilbin.cli._options import TrainOptions, seconds_of
+from hilbin import ImageClassifier, TableClassifier, persist
+from hilbin.auto import image_classifier
+from hilbin.auto.image_data import resolve, transformer
 from hilbin.cli._outcome import InputError
-from hilbin.cli.train import train
+from hilbin.cli.train import TrainOptions, seconds_of, train
 from hilbin.images import find_images, read_image
-from hilbin.inspection import class_scores, difference_hash
+from hilbin.images.descriptors import ImageSample
+from hilbin.inspection import difference_hash
 
 LABELS = ["across", "down", "dötted plain"]
 
@@ -28,13 +26,13 @@ def test_the_file_says_how_it_was_made(trained, photos):
     assert about["kind"] == "images"
     assert about["classes"] == LABELS
     assert about["features"] == "centrist+color"
-    assert about["kernel"] == "intersection"
+    assert about["model"].startswith("intersection")
     assert about["data"]["per_class"] == dict.fromkeys(LABELS, 6)
     assert about["data"]["n"] == 18
     assert about["command"].startswith("hilbin train ")
     assert about["unreadable"] == []
     assert set(about["versions"]) >= {"hilbin", "numpy", "scikit-learn"}
-    assert {"describing images", "cross-validation", "training"} <= set(about["seconds"])
+    assert {"describing images", "choosing", "training"} <= set(about["seconds"])
     assert trained.n_bytes == trained.output.stat().st_size
 
 
@@ -67,27 +65,46 @@ def test_the_digest_is_of_names_labels_and_contents(trained, photos):
     assert trained.metadata["data"]["sha256"] == listing.hexdigest()
 
 
-def test_the_model_is_a_pipeline_from_images_to_labels(trained, photos):
+def test_the_model_is_a_classifier_of_images(trained, photos):
     model = persist.load(trained.output)
-    assert isinstance(model, Pipeline)
-    assert list(model.named_steps) == ["features", "classifier"]
+    assert isinstance(model, ImageClassifier)
     paths = find_images(photos)
     assert model.predict(paths).tolist() == [p.parent.name for p in paths]
+    assert model.predict_proba(paths).shape == (18, 3)
 
 
 def test_same_seed_same_model(photos, tmp_path, content_of):
     first, second = tmp_path / "1.hilbin", tmp_path / "2.hilbin"
     for path, jobs in ((first, 1), (second, 2)):
         train(TrainOptions(photos, path, features="sift", jobs=jobs))
-    (about, model), (other_about, other) = content_of(first), content_of(second)
-    assert model == other
-    assert {**about, "command": ""} == {**other_about, "command": ""}
+    assert content_of(first) == content_of(second)
+
+
+@pytest.mark.parametrize("options", [{}, {"kernel": "chi2", "virtual": "flip", "max_side": 32}])
+def test_python_gives_the_same_model_of_images(photos, tmp_path, cli, content_of, options):
+    words = [w for k, v in options.items() for w in (f"--{k.replace('_', '-')}", v)]
+    one, other = tmp_path / "command.hilbin", tmp_path / "python.hilbin"
+    cli("train", photos, "-o", one, "--features", "sift+color", *words)
+    ImageClassifier("sift+color", **options).fit(str(photos)).save(other)
+    assert content_of(one) == content_of(other)
+
+
+def test_python_gives_the_same_model_of_tables(tmp_path, cli, content_of):
+    rng = np.random.default_rng(0)
+    table = tmp_path / "data.csv"
+    lines = [f"{a:.3f},{b:.3f},{'ab'[int(a + b > 1)]}" for a, b in rng.random((90, 2))]
+    table.write_text("\n".join(["first,second,kind", *lines]))
+    one, other = tmp_path / "command.hilbin", tmp_path / "python.hilbin"
+    cli("train", table, "-o", one, "--target", "kind", "--class-weight", "balanced", "--seed", 3)
+    model = TableClassifier(class_weight="balanced", random_state=3)
+    model.fit(str(table), target="kind").save(other)
+    assert content_of(one) == content_of(other)
 
 
 @pytest.mark.parametrize("features", ["auto", "lbp", "hog+centrist"])
 def test_features(photos, tmp_path, cli_json, features):
     found = cli_json("train", photos, "-o", tmp_path / "m.hilbin", "--features", features)
-    expected = "sift+centrist+color" if features == "auto" else features
+    expected = "sift+centrist+color+hog+lbp" if features == "auto" else features
     assert found["features"] == expected
     assert found["cv"]["accuracy"] > 0.6
     assert [p.name for p in tmp_path.iterdir()] == ["m.hilbin"]  # no cache is left
@@ -98,66 +115,41 @@ def test_auto_leaves_out_what_does_not_suit(tmp_path):
     Image.fromarray(np.tile(np.arange(64, dtype=np.uint8), (64, 1))).save(gray)
     tiny = tmp_path / "tiny.png"
     Image.new("RGB", (5, 5), (200, 10, 10)).save(tiny)
-    assert resolve("auto", look([gray] * 50, 256)) == "sift+centrist"
-    assert resolve("auto", look([tiny], 256)) == "centrist+color"
-    with pytest.raises(InputError, match="too small for sift"):
-        transformer("sift", look([tiny], 256), seed=0, max_side=256)
+    assert "color" not in resolve("auto", ImageSample.read([gray] * 50, 256))
+    small = ImageSample.read([tiny], 256)
+    assert resolve("auto", small).startswith("centrist+color")
+    with pytest.raises(ValueError, match="too small for sift"):
+        transformer("sift", small, seed=0, max_side=256)
 
 
-def test_parts_have_the_same_scale(photos):
-    seen = look(find_images(photos), 256)
-    rows = transformer("hog+centrist", seen, seed=0, max_side=256).fit_transform(seen.images)
-    n_hog = rows.shape[1] - 21 * 256
-    assert rows[:, :n_hog].sum(axis=1).mean() == pytest.approx(1, rel=1e-3)
-    assert rows[:, n_hog:].sum(axis=1).mean() == pytest.approx(1, rel=1e-3)
-
-
-@pytest.mark.parametrize("kernel", KERNELS)
-def test_kernels(kernel):
-    rng = np.random.default_rng(0)
-    y = np.repeat(["a", "b", "c"], 20)
-    X = rng.dirichlet(np.ones(30), 60).astype(np.float32)
-    X[np.arange(60), np.repeat([0, 1, 2], 20)] += 0.5
-    for strength in (0.1, 1, 10):
-        model = classifier(kernel, X, of_images=True, strength=strength).fit(X, y)
-        assert (model.predict(X) == y).mean() > 0.9
-        assert class_scores(model, X).shape == (60, 3)
-    two = classifier(kernel, X, of_images=True).fit(X[:40], y[:40])
-    scores = class_scores(two, X[:40])
-    assert scores.shape == (40, 2)
-    assert np.array_equal(two.classes_[scores.argmax(axis=1)], two.predict(X[:40]))
-
-
-@pytest.mark.parametrize("kernel", [k for k in KERNELS if k != "intersection"])
-def test_the_penalty_follows_the_scale_of_histograms(kernel):
-    rng = np.random.default_rng(0)
-    X, y = rng.dirichlet(np.ones(30), 60), np.repeat(["a", "b", "c"], 20)
-    scores = [
-        class_scores(classifier(kernel, c * X, of_images=True).fit(c * X, y), c * X)
-        for c in (1.0, 1024.0)
-    ]
-    np.testing.assert_allclose(scores[0], scores[1], rtol=1e-3, atol=1e-3)
+@pytest.mark.parametrize("kernel", [k for k in image_classifier.KERNELS if k != "auto"])
+def test_kernels(photos, tmp_path, cli_json, kernel):
+    words = ("train", photos, "-o", tmp_path / "m.hilbin", "--features", "centrist")
+    found = cli_json(*words, "--kernel", kernel)
+    assert found["cv"]["accuracy"] > 0.6
+    assert kernel in found["model"]
+    assert "square roots + LinearSVC" in found["baselines"]
 
 
 def test_virtual_samples_are_trained_on_but_not_tested(photos, tmp_path, cli_json, monkeypatch):
     seen = []
-    original = _search.cross_validate
+    original = image_classifier.image_candidates
 
-    def watched(make, examples, seed, advance):
-        seen.append(examples)
-        return original(make, examples, seed, advance)
+    def watched(rows, kernel):
+        seen.append(rows)
+        return original(rows, kernel)
 
-    monkeypatch.setattr(_search, "cross_validate", watched)
+    monkeypatch.setattr(image_classifier, "image_candidates", watched)
     words = ("train", photos, "-o", tmp_path / "m.hilbin", "--features", "centrist")
     found = cli_json(*words, "--virtual", "shift,flip,copies=2")
     assert found["virtual"] == "shift,flip,copies=2"
     assert found["cv"]["n"] == 18
     assert found["data"]["n"] == 18
-    examples = seen[0]
-    assert examples.rows.shape[0] == 54
-    assert np.array_equal(examples.origin, np.repeat(np.arange(18), 3))
-    assert np.array_equal(examples.is_copy, np.tile([False, True, True], 18))
-    rows = examples.rows.reshape(18, 3, -1)
+    data = seen[0]
+    assert data.rows.shape[0] == 54
+    assert np.array_equal(data.origin, np.repeat(np.arange(18), 3))
+    assert np.array_equal(data.is_copy, np.tile([False, True, True], 18))
+    rows = data.rows.reshape(18, 3, -1)
     assert not np.array_equal(rows[:, 0], rows[:, 1])
     assert not np.array_equal(rows[:, 1], rows[:, 2])
 
@@ -196,49 +188,18 @@ def test_budgets_that_are_none(text):
         seconds_of(text)
 
 
-def test_a_budget_is_for_further_configurations(photos, tmp_path, cli_json):
-    words = ("train", photos, "-o", tmp_path / "m.hilbin", "--budget")
-    tried = cli_json(*words, "30m", "--features", "centrist", "--kernel", "hellinger")["tried"]
-    assert [t["configuration"] for t in tried] == [
-        "centrist, hellinger",
-        "centrist, hellinger, C x 10",
-        "centrist, hellinger, C x 0.1",
-    ]
-    assert all(t["accuracy"] is not None for t in tried)
-
-
 def test_a_budget_that_is_too_small(photos, tmp_path, cli, cli_json):
-    words = ("train", photos, "-o", tmp_path / "m.hilbin", "--force", "--budget", "0.01s")
-    tried = cli_json(*words)["tried"]
-    assert [t["accuracy"] is None for t in tried] == [False] + [True] * 6
-    lines = cli(*words).stdout.splitlines()
-    assert lines[2].startswith("tried: sift+centrist+color, intersection: ")
-    assert lines[3].endswith("C x 10: not, for lack of time")
+    words = ("train", photos, "-o", tmp_path / "m.hilbin", "--features", "centrist", "--force")
+    unlimited = cli_json(*words)
+    assert unlimited["skipped"] == []
+    found = cli_json(*words, "--budget", "0.0001s")
+    assert len(found["choice"]) == 1
+    assert len(found["skipped"]) == len(unlimited["choice"]) - 1
+    lines = cli(*words, "--budget", "0.0001s").stdout
+    assert f"not compared, for lack of time: {found['skipped'][0]}" in lines
 
 
-def test_the_best_of_the_budget_is_kept(photos, tmp_path, monkeypatch):
-    original = _search.attempt
-    accuracies = {"centrist, chi2": 0.9}
-
-    def fixed(trial, *rest):
-        tried = original(trial, *rest)
-        wanted = accuracies.get(str(trial), 0.5)
-        wrong = round(18 * (1 - wanted))
-        scores = np.eye(3)[(tried.held_out.truth + (np.arange(18) < wrong)) % 3]
-        held_out = type(tried.held_out)(
-            tried.held_out.tested, scores, tried.held_out.truth, tried.held_out.classes
-        )
-        return type(tried)(trial, held_out, tried.seconds)
-
-    monkeypatch.setattr(_search, "attempt", fixed)
-    options = TrainOptions(photos, tmp_path / "m.hilbin", features="centrist", budget="1h", jobs=1)
-    found = train(options)
-    assert found.metadata["kernel"] == "chi2"
-    assert found.metadata["strength"] == 1
-    assert len(found.metadata["tried"]) == 5
-
-
-def test_a_wrong_label_is_suspected(own_photos, tmp_path, cli_json):
+def test_a_wrong_label_is_suspected(own_photos, tmp_path, cli, cli_json):
     (own_photos / "down" / "pic 0.png").rename(own_photos / "across" / "wrong.png")
     words = ("train", own_photos, "-o", tmp_path / "m.hilbin", "--features", "centrist")
     suspicious = cli_json(*words, "--max-side", 32)["suspicious"]
@@ -246,6 +207,8 @@ def test_a_wrong_label_is_suspected(own_photos, tmp_path, cli_json):
     assert suspicious[0]["label"] == "across"
     assert suspicious[0]["suggested"] == "down"
     assert suspicious[0]["margin"] >= 1
+    lines = cli(*words, "--max-side", 32, "--force").stdout
+    assert "looks wrong; hilbin info lists it" in lines
 
 
 def test_classes_of_one_image(tmp_path, photos, cli_json):
@@ -267,7 +230,7 @@ def test_classes_of_one_image(tmp_path, photos, cli_json):
 def test_result_for_people(photos, tmp_path, cli):
     output = tmp_path / "m.hilbin"
     result = cli("train", photos, "-o", output, "--features", "centrist")
-    assert "3 classes, 18 images, centrist, intersection" in result.stdout
+    assert "3 classes, 18 images, centrist" in result.stdout
     assert "by cross-validation" in result.stdout
     assert "describing images: 18" in result.stderr
     quiet = cli("train", photos, "-o", output, "--features", "centrist", "--quiet", "--force")

@@ -9,6 +9,7 @@ and gives calibrated probabilities and reasons.
 from hilbin.auto.candidates import row_candidates
 from hilbin.auto.channels import ChannelMap, ChannelWeights, DualRidgeClassifier, DualSVC
 from hilbin.auto.choice import Candidate, Choice, choose
+from hilbin.auto.evaluation import Evaluation, Mistake
 from hilbin.auto.image_classifier import ImageClassifier
 from hilbin.auto.table_classifier import TableClassifier
 
@@ -19,7 +20,9 @@ __all__ = [
     "Choice",
     "DualRidgeClassifier",
     "DualSVC",
+    "Evaluation",
     "ImageClassifier",
+    "Mistake",
     "TableClassifier",
     "choose",
     "row_candidates",

@@ -19,7 +19,7 @@ exponential may change. ``C`` is counted in units of
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -38,16 +38,18 @@ from hilbin._state import stored
 from hilbin.auto.choice import class_scores, correct_rows, held_out_scores
 from hilbin.estimators import HistogramBinner, IntersectionSVC, KernelSVC, MapRidgeClassifier
 from hilbin.estimators._fit import class_factors
-from hilbin.kernels import Chi2, Exponential, Gaussian, Hellinger
+from hilbin.kernels import Chi2, Exponential, Gaussian, Hellinger, JensenShannon
 from hilbin.maps import AdditiveMap, FourierMap
 
+LINEAR = "scaled LinearSVC"
+KERNELS = ("auto", "intersection", "chi2", "js", "hellinger", "linear", "exp-chi2", "gaussian")
 # parts of the mean of k(x, x), from which the searches start in the middle
 LINEAR_GRID = (0.01, 0.1, 1.0, 10.0, 100.0, 1000.0)
 INTERSECTION_GRID = (0.3, 3.0, 30.0, 300.0)
 KERNEL_GRID = (1.0, 10.0, 100.0, 1000.0)
 GAMMA_GRID = tuple(4.0**k for k in range(-2, 5))  # of 1 / the mean distance
 ALPHA_GRID = (1e-3, 1e-2, 1e-1, 1.0)
-CHI2_COMPONENTS = 3
+COMPONENTS = 3  # features per value
 MOST_SWEEPS = 100  # of an intersection SVM that is only compared
 EXACT_ROWS = 12_000  # rows whose Gram matrix is cheap
 MOST_ROWS, EXACT_COST = 100_000, 4_000_000  # rows, and rows x features x classes, of machines that
@@ -145,7 +147,8 @@ PREPARATIONS: dict[str, Callable[[], list[tuple[str, Any]]]] = {
 }
 MAPS: dict[str, Callable[[], list[tuple[str, Any]]]] = {
     "": list,
-    "chi2": lambda: [("map", AdditiveMap(Chi2(), CHI2_COMPONENTS))],
+    "chi2": lambda: [("map", AdditiveMap(Chi2(), COMPONENTS))],
+    "js": lambda: [("map", AdditiveMap(JensenShannon(), COMPONENTS))],
     "hellinger": lambda: [("map", AdditiveMap(Hellinger(), 1))],
 }
 
@@ -174,6 +177,11 @@ class LinearCandidate:
     baseline: bool = False
     explainable: bool = True
     C: float | None = None
+
+    @property
+    def kernel(self) -> str:
+        """Name of the kernel."""
+        return self.feature_map or "linear"
 
     def held_out(self, rows: Any, y: Array, folds: Array, seed: int) -> Array:
         """Score every row by a model that has not seen it, as ``Candidate`` says."""
@@ -225,6 +233,7 @@ class IntersectionCandidate:
     strategy: str
     explainable: bool = True
     C: float | None = None
+    kernel: ClassVar[str] = "intersection"
 
     def held_out(self, rows: Any, y: Array, folds: Array, seed: int) -> Array:
         """Score every row by a model that has not seen it, as ``Candidate`` says."""
@@ -279,6 +288,11 @@ class KernelCandidate:
     explainable: bool = False
     gamma: float | None = None
     C: float | None = None
+
+    @property
+    def kernel(self) -> str:
+        """Name of the kernel."""
+        return "gaussian" if self.distance == "euclidean" else "exp-chi2"
 
     def held_out(self, rows: Any, y: Array, folds: Array, seed: int) -> Array:
         """Score every row by a model that has not seen it, as ``Candidate`` says."""
@@ -403,6 +417,7 @@ class MajorityCandidate:
     task: Task
     name: str = "majority"
     explainable: bool = True
+    kernel: ClassVar[str] = "none"
 
     def held_out(self, rows: Any, y: Array, folds: Array, seed: int) -> Array:
         """Score every row by a model that has not seen it, as ``Candidate`` says."""
@@ -414,7 +429,12 @@ class MajorityCandidate:
 
 
 def row_candidates(
-    rows: Any, y: Any, *, class_weight: Any = None, n_jobs: int | None = None
+    rows: Any,
+    y: Any,
+    *,
+    kernel: str = "auto",
+    class_weight: Any = None,
+    n_jobs: int | None = None,
 ) -> list[Any]:
     """Return the candidates that suit rows of numbers, the additive ones first.
 
@@ -424,6 +444,9 @@ def row_candidates(
         Training rows.
     y : array of shape (n_samples,)
         Labels.
+    kernel : str, default="auto"
+        Kernel that candidates must have: ``"intersection"``, ``"chi2"``, ``"js"``, ``"hellinger"``,
+        ``"linear"``, ``"exp-chi2"`` or ``"gaussian"``.
     class_weight : dict or "balanced", optional
         Factor of the weight of the rows of each class, in training and in accuracies.
     n_jobs : int, optional
@@ -438,6 +461,8 @@ def row_candidates(
     >>> from hilbin.auto.candidates import row_candidates
     >>> [c.name for c in row_candidates([[-1.0, 2.0], [3.0, 4.0]], [0, 1]) if not c.explainable]
     ['exp-chi2, to 0..1', 'Gaussian, standardized', 'Gaussian, to 0..1']
+    >>> [c.name for c in row_candidates([[1.0, 2.0], [3.0, 4.0]], [0, 1], kernel="js")]
+    ['js map + LinearSVC']
     """
     rows = rows if sp.issparse(rows) else np.asarray(rows)
     classes, codes = np.unique(y, return_inverse=True)
@@ -446,9 +471,20 @@ def row_candidates(
     cost = rows.shape[0] * rows.shape[1] * classes.size
     exact = codes.size <= EXACT_ROWS or (codes.size <= MOST_ROWS and cost <= EXACT_COST)
     task = Task(class_weight, factors, exact, n_jobs)
-    values = rows.data if sp.issparse(rows) else rows
-    nonnegative = bool(values.min(initial=0) >= 0)
-    sparse = sp.issparse(rows)
+    found = [*_additive_candidates(rows, task), *_other_candidates(rows, task)]
+    if kernel == "auto":
+        return [*(c for c in found if c.kernel != "js"), MajorityCandidate(task)]
+    found = [c for c in found if c.kernel == kernel]
+    if not found:
+        raise ValueError(
+            f"kernel={kernel!r} takes no negative values in a sparse table; 'linear' and "
+            "'gaussian' do"
+        )
+    return found
+
+
+def _additive_candidates(rows: Matrix, task: Task) -> list[Any]:
+    sparse, nonnegative = sp.issparse(rows), _is_nonnegative(rows)
     found: list[Any] = [
         IntersectionCandidate(f"intersection, {scope}, {strategy} bins", task, scope, strategy)
         for scope in ("feature", "all")
@@ -456,25 +492,37 @@ def row_candidates(
         if nonnegative or (scope == "feature" and not sparse)
     ]
     scaled = "largest 1" if sparse else "to 0..1"
-    plain = "raw" if nonnegative else scaled
     if nonnegative or not sparse:
+        plain = "raw" if nonnegative else scaled
         found += [
             LinearCandidate("chi2 map + LinearSVC", task, scaled, "chi2"),
+            LinearCandidate("js map + LinearSVC", task, scaled, "js"),
             LinearCandidate("square roots + LinearSVC", task, plain, "hellinger", baseline=True),
         ]
-    name = "scaled LinearSVC"
     standard = "largest 1" if sparse else "standardized"
-    found.append(LinearCandidate(name, task, standard, baseline=True))
+    found.append(LinearCandidate(LINEAR, task, standard, baseline=True))
     if nonnegative and _is_like_words(rows):
         found.append(LinearCandidate("tf-idf + LinearSVC", task, "tf-idf", baseline=True))
+    return found
+
+
+def _other_candidates(rows: Matrix, task: Task) -> list[Any]:
+    sparse, nonnegative = sp.issparse(rows), _is_nonnegative(rows)
+    scaled = "largest 1" if sparse else "to 0..1"
+    found: list[Any] = []
     if nonnegative or not sparse:
         ways = ("raw", scaled, "sum 1") if nonnegative else (scaled,)
         found += [KernelCandidate(f"exp-chi2, {way}", task, way, "chi2") for way in ways]
-    found += [
+    standard = "largest 1" if sparse else "standardized"
+    return found + [
         KernelCandidate(f"Gaussian, {way}", task, way, "euclidean")
         for way in dict.fromkeys((standard, scaled))
     ]
-    return [*found, MajorityCandidate(task)]
+
+
+def _is_nonnegative(rows: Matrix) -> bool:
+    values = rows.data if sp.issparse(rows) else rows
+    return bool(values.min(initial=0) >= 0)
 
 
 def _mean_square(rows: Matrix) -> float:

@@ -107,8 +107,8 @@ class ChannelMap(TransformerMixin, BaseEstimator):
     channels : list of (str, int, int), optional
         Name, first column, and one past the last column of every channel; by default all columns
         are one channel.
-    kernel : AdditiveKernel, default=Chi2()
-        Kernel of the values.
+    kernel : AdditiveKernel or None, default=Chi2()
+        Kernel of the values; None is linear.
     n_components : int, default=3
         Features per value.
     power : float, default=1.0
@@ -141,7 +141,7 @@ class ChannelMap(TransformerMixin, BaseEstimator):
 
     channels: Any = None
     _: KW_ONLY
-    kernel: AdditiveKernel = Chi2()
+    kernel: AdditiveKernel | None = Chi2()
     n_components: int = 3
     power: float = 1.0
     n_jobs: int | None = None
@@ -199,7 +199,7 @@ class ChannelMap(TransformerMixin, BaseEstimator):
         return self
 
     def _map(self, values: Array, some: Array) -> AdditiveMap | None:
-        if values.min() < 0 or not values.any():
+        if self.kernel is None or values.min() < 0 or not values.any():
             return None
         made = AdditiveMap(self.kernel, self.n_components, n_jobs=1)
         return made.fit(some if some.any() else values)

@@ -8,6 +8,9 @@ better by more than one standard error of the paired difference,
 .. math:: s = \sqrt{\frac{1}{n - 1} \Big(\frac{1}{n} \sum_i d_i^2 - \bar d^2\Big)}, \qquad
     d_i = [\text{the winner is right on row } i] - [\text{the other is right}].
 
+A limit of time (``max_time``) leaves out the candidates for which none is left; where there is
+time, the best few are compared again on three times as many rows, until all are used.
+
 Plain candidates, such as a linear machine on standardized columns, take part like all others, so
 that on the rows of the choice the result is never worse than they are. The held-out scores of the
 chosen candidate are kept: probabilities are calibrated on them, and doubtful labels found by them,
@@ -92,6 +95,8 @@ class Choice:
         Accuracy of the plain candidates, and of the largest class as ``"majority"``.
     cost_of_preference : float
         By how much the most accurate candidate was better than the chosen one.
+    skipped : list of str
+        Candidates that were not compared, for lack of time.
 
     Examples
     --------
@@ -108,6 +113,7 @@ class Choice:
     scores: Array
     baselines: dict[str, float] = field(default_factory=dict)
     cost_of_preference: float = 0.0
+    skipped: list[str] = field(default_factory=list)
 
     @property
     def tested(self) -> Array:
@@ -161,6 +167,8 @@ def choose(
     seed: int = 0,
     max_rows: int | None = 2000,
     n_folds: int = 3,
+    max_time: float | None = None,
+    baselines: Sequence[Any] = (),
     sample_weight: Array | None = None,
     callback: Callback | None = None,
 ) -> Choice:
@@ -184,6 +192,11 @@ def choose(
         times as many. None compares all candidates on all rows.
     n_folds : int, default=3
         Number of folds.
+    max_time : float, optional
+        Seconds. Candidates for which no time is left are skipped, except the first; while time is
+        left, the best three are compared on ever more rows.
+    baselines : sequence of Candidate
+        Models that are compared, but not chosen.
     sample_weight : array of shape (n_samples,), optional
         How much a row counts in the accuracy.
     callback : callable, optional
@@ -207,22 +220,45 @@ def choose(
     require_whole("n_folds", n_folds, 2)
     codes = np.unique(y, return_inverse=True)[1]
     weights = np.ones(codes.size) if sample_weight is None else np.asarray(sample_weight, float)
-    contest = Contest(rows, codes, weights, n_folds, seed, callback)
+    contest = Contest(rows, codes, weights, n_folds, seed, callback, Clock(max_time))
     sample = stratified_sample(codes, max_rows, seed)
-    trials = contest.run(candidates, sample)
-    first = {t.candidate.name: t for t in trials}
-    if sample.size < codes.size:
-        more = stratified_sample(codes, MORE_ROWS * sample.size, seed)
+    first = contest.run([*candidates, *baselines], sample)
+    eligible = {c.name for c in candidates}
+    trials = [t for t in first if t.candidate.name in eligible]
+    known = {t.candidate.name: t for t in first}
+    skipped = [c.name for c in (*candidates, *baselines) if c.name not in known]
+    n_rows, rounds = sample.size, 0
+    while n_rows < codes.size and contest.clock.allows(trials, rounds):
+        n_rows, rounds = MORE_ROWS * n_rows, rounds + 1
+        more = stratified_sample(codes, n_rows, seed)
         trials = contest.run([t.candidate for t in _finalists(trials)], more)
+        known |= {t.candidate.name: t for t in trials}
     best, cost = preferred(trials, prefer)
-    known = {**first, **{t.candidate.name: t for t in trials}}
     final = {t.candidate.name for t in trials}
     order = sorted(known.values(), key=lambda t: (t.candidate.name not in final, -t.mean))
-    baselines = {
-        t.candidate.name: t.mean for t in first.values() if getattr(t.candidate, "baseline", False)
-    }
-    baselines["majority"] = float(np.bincount(codes, weights).max() / weights.sum())
-    return Choice(best.candidate, [t.entry() for t in order], best.scores, baselines, cost)
+    plain = {t.candidate.name: t.mean for t in first if getattr(t.candidate, "baseline", False)}
+    plain["majority"] = float(np.bincount(codes, weights).max() / weights.sum())
+    table = [t.entry() for t in order]
+    return Choice(best.candidate, table, best.scores, plain, cost, skipped)
+
+
+class Clock:
+    """The time that a choice may take."""
+
+    def __init__(self, max_time: float | None):
+        self.end = None if max_time is None else time.monotonic() + max_time
+
+    @property
+    def is_over(self) -> bool:
+        """Whether no time is left."""
+        return self.end is not None and time.monotonic() >= self.end
+
+    def allows(self, trials: Sequence["Trial"], rounds: int) -> bool:
+        """Tell whether there is another round: one without a limit, or those that fit in it."""
+        if self.end is None:
+            return rounds == 0
+        expected = MORE_ROWS**2 * sum(t.seconds for t in _finalists(trials))
+        return time.monotonic() + expected < self.end
 
 
 @dataclass
@@ -235,6 +271,7 @@ class Contest:
     n_folds: int
     seed: int
     callback: Callback | None
+    clock: Clock
 
     def run(self, candidates: Sequence[Any], sample: Array) -> list[Trial]:
         """Score the rows of ``sample`` by every candidate."""
@@ -242,8 +279,10 @@ class Contest:
         rows = self.rows if whole else self.rows[sample]
         y = self.codes[sample]
         folds = folds_of(y, self.seed, self.n_folds)
-        trials = []
+        trials: list[Trial] = []
         for i, candidate in enumerate(candidates):
+            if trials and self.clock.is_over:
+                break
             if self.callback is not None:
                 self.callback(candidate.name, i, len(candidates))
             begin = time.monotonic()

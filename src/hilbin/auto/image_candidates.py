@@ -39,9 +39,17 @@ from hilbin.auto.channels import (
 from hilbin.auto.choice import class_scores, correct_rows
 from hilbin.estimators import IntersectionSVC, KernelSVC
 from hilbin.estimators._fit import class_factors
-from hilbin.kernels import AdditiveKernel, Chi2, Exponential, Hellinger, Intersection
+from hilbin.kernels import (
+    AdditiveKernel,
+    Chi2,
+    Exponential,
+    Hellinger,
+    Intersection,
+    JensenShannon,
+)
 from hilbin.maps import AdditiveMap
 
+KERNELS = ("auto", "chi2", "intersection", "js", "hellinger", "linear", "exp-chi2")
 COMPONENTS = 3  # features per value
 POWERS = (1.0, 2.0)  # of the weights of the channels
 BINS = 16  # of the intersection SVM: more make larger models, not better ones
@@ -107,11 +115,16 @@ class ImageRows:
         return np.flatnonzero(np.isin(self.origin, chosen))
 
     @property
+    def nonnegative(self) -> bool:
+        """Whether no value is below 0."""
+        return bool(self.rows.min(initial=0) >= 0)
+
+    @property
     def complete(self) -> bool:
         """Whether the Gram matrices are those of all rows."""
         return self.sample.size == len(self.rows)
 
-    def of_kernel(self, kernel: AdditiveKernel) -> tuple[ChannelMap, ChannelGrams, Array]:
+    def of_kernel(self, kernel: AdditiveKernel | None) -> tuple[ChannelMap, ChannelGrams, Array]:
         """Return the features of a kernel, the Gram matrices, and the weights of the channels."""
         key = repr(kernel)
         if key not in self.maps:
@@ -162,13 +175,13 @@ class RidgeCandidate:
         Name of the candidate.
     data : ImageRows or None
         The training rows.
-    kernel : AdditiveKernel
-        Kernel of the values.
+    kernel : AdditiveKernel or None
+        Kernel of the values; None is linear.
     """
 
     name: str
     data: ImageRows | None
-    kernel: AdditiveKernel
+    kernel: AdditiveKernel | None
     explainable: bool = True
     alpha: float | None = None
 
@@ -480,17 +493,20 @@ def image_candidates(data: ImageRows, kernel: str = "auto") -> list[Any]:
     ----------
     data : ImageRows
         The training rows.
-    kernel : {"auto", "chi2", "intersection", "exp-chi2", "hellinger"}, default="auto"
-        Kernel to be restricted to.
+    kernel : str, default="auto"
+        Kernel to be restricted to, a name of ``KERNELS``.
 
     Returns
     -------
     candidates : list of Candidate
     """
     n, d = data.rows.shape
-    nonnegative = bool(data.rows.min(initial=0) >= 0)
+    nonnegative = data.nonnegative
     found: list[Any] = []
-    ridges = {"chi2": Chi2(), "intersection": Intersection(), "hellinger": Hellinger()}
+    ridges = {
+        "chi2": Chi2(), "intersection": Intersection(), "js": JensenShannon(),
+        "hellinger": Hellinger(), "linear": None,
+    }  # fmt: skip
     if data.complete:
         found += [
             RidgeCandidate(f"{name} ridge, weighted channels", data, k)

@@ -8,26 +8,32 @@ were left out, which the choice has computed anyway.
 
 import hashlib
 import os
-import time
 import warnings
-from collections import Counter
-from collections.abc import Callable
 from dataclasses import KW_ONLY
-from importlib.metadata import PackageNotFoundError, version
+from functools import partial
+from numbers import Integral
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.pipeline import Pipeline
 from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
 
-from hilbin import persist
+from hilbin import parallel
 from hilbin._arrays import Array
-from hilbin._parameters import estimator, require_choice
-from hilbin.auto.choice import PREFER, Choice, choose, class_scores
-from hilbin.auto.image_candidates import ImageRows, SquareRoots, forget, image_candidates
+from hilbin._parameters import estimator
+from hilbin._state import require
+from hilbin.auto.base import AutoClassifier, Callback, Stopwatch
+from hilbin.auto.choice import Choice, choose
+from hilbin.auto.evaluation import Tested, known_labels
+from hilbin.auto.image_candidates import (
+    KERNELS,
+    ImageRows,
+    SquareRoots,
+    forget,
+    image_candidates,
+)
 from hilbin.auto.image_data import (
     AUTO,
     NETWORK,
@@ -44,32 +50,28 @@ from hilbin.auto.image_data import (
     transformer,
 )
 from hilbin.estimators import ScoreCalibration
+from hilbin.estimators._fit import random_seed
 from hilbin.images import ImageError, UnreadableImageWarning, find_images
 from hilbin.images.augment import parse_transforms
 from hilbin.images.descriptors import ImageSample
 from hilbin.inspection import (
-    Duplicate,
     Explanation,
-    collect_evidence,
-    difference_hash,
+    Suspicion,
+    additive,
+    class_scores,
     explain_image,
     find_duplicates,
-    suspicious_labels,
 )
-from hilbin.report import write_report
+from hilbin.inspection.duplicates import MOST_PICTURES, shown_picture
 
-KERNELS = ("auto", "chi2", "intersection", "exp-chi2", "hellinger")
-PACKAGES = ("hilbin", "numpy", "scipy", "scikit-learn", "Pillow")
 FOLDS = 3
 SAMPLE = 2000  # images that candidates are compared on if there are too many
 NAMES_SHOWN = 10
 ROWS_AT_ONCE = 256
 
-Callback = Callable[[str, int, int], object]
-
 
 @estimator
-class ImageClassifier(ClassifierMixin, BaseEstimator):
+class ImageClassifier(AutoClassifier):
     """A classifier of images that chooses its features, kernel and parameters.
 
     Parameters
@@ -81,38 +83,22 @@ class ImageClassifier(ClassifierMixin, BaseEstimator):
     network : path-like, optional
         ONNX file of a network whose maps are channels too; the same as ``onnx:FILE`` in
         ``features``.
-    kernel : {"auto", "chi2", "intersection", "exp-chi2", "hellinger"}, default="auto"
-        Kernel of the machine; ``"auto"`` chooses by cross-validation.
-    prefer : {"explainable", "accurate"}, default="explainable"
-        Whether a machine with exact heat maps is taken unless another is better by more than one
-        standard error.
+    kernel : str, default="auto"
+        Kernel of the model: ``"chi2"``, ``"intersection"``, ``"js"`` (Jensen-Shannon),
+        ``"hellinger"``, ``"linear"`` or ``"exp-chi2"``; ``"auto"`` chooses.
     virtual : str, optional
         Distortions of the training images that are learned too, such as ``"shift,rotate=15,flip"``.
     max_side : int or None, default=256
         Larger images are reduced so that the longer side has this many pixels.
-    class_weight : dict or "balanced", optional
-        Factor of the weight of each class.
-    random_state : int, default=0
-        Random seed.
     cache : path-like, optional
         Folder that keeps the rows of images, so that a fit that was interrupted resumes.
-    n_jobs : int, optional
-        Threads, as in joblib.
-    verbose : int, default=0
-        1 prints every stage and the outcome.
 
     Attributes
     ----------
-    classes_ : ndarray of shape (n_classes,)
-        Labels.
     model_ : Pipeline
         The steps ``features``, from images to rows, and ``classifier``.
-    choice_ : Choice
-        What was compared, and how good it was.
-    calibration_ : ScoreCalibration or None
-        From scores to probabilities; None if every class has a single image.
-    metadata_ : dict
-        How the model was made, as it is saved with it.
+    features_ : str
+        Names of the features that were taken.
 
     Examples
     --------
@@ -130,22 +116,15 @@ class ImageClassifier(ClassifierMixin, BaseEstimator):
     __metadata_request__fit: ClassVar[dict[str, str]] = {
         "images": UNUSED, "labels": UNUSED, "callback": UNUSED,
     }  # fmt: skip
-    __metadata_request__predict: ClassVar[dict[str, str]] = {"images": UNUSED}
-    __metadata_request__predict_proba: ClassVar[dict[str, str]] = {"images": UNUSED}
     __metadata_request__decision_function: ClassVar[dict[str, str]] = {"images": UNUSED}
 
     features: str = AUTO
     _: KW_ONLY
     network: Any = None
     kernel: str = "auto"
-    prefer: str = "explainable"
     virtual: str | None = None
     max_side: int | None = 256
-    class_weight: Any = None
-    random_state: int = 0
     cache: Any = None
-    n_jobs: int | None = None
-    verbose: int = 0
 
     def fit(self, images: Any, labels: Any = None, *, callback: Callback | None = None) -> Self:
         """Learn from labeled images.
@@ -167,39 +146,35 @@ class ImageClassifier(ClassifierMixin, BaseEstimator):
         self : ImageClassifier
         """
         names = self._check_parameters()
+        seed = self._seed()
         data = open_images(images, labels)
         if data.labels is None:
             raise ValueError("labels are missing; a folder of folders or a CSV file has its own")
         _require_two(data.source, data.labels)
         watch = Stopwatch(callback, self.verbose)
-        features, found = self._described(data, names, watch)
+        names, features, found = self._described(data, names, seed, watch)
         _warn_of_unreadable(data, found)
-        rows = self._rows(data, features, found)
+        rows = self._rows(data, features, found, seed)
         y = rows.labels[~rows.is_copy]
-        with watch.stage("choosing"):
-            choice = self._chosen(rows, y, watch)
+        choice = self._chosen(rows, y, seed, watch)
         with watch.stage("training"):
             classifier = self._trained(choice, rows)
         forget(choice.best)
-        self.classes_, self.choice_ = rows.classes, choice
-        self.model_ = Pipeline([("features", features), ("classifier", classifier)])
         scores = _held_out(choice, classifier, rows)
-        self.calibration_ = None
-        if not np.isnan(scores).any(axis=1).all():
-            self.calibration_ = ScoreCalibration().fit(scores, y, classes=self.classes_)
-        self.metadata_ = self._about(data, found, scores, y, watch)
-        if self.verbose:
-            print(self.summary())
+        calibration = ScoreCalibration().fit(
+            scores[:, 1] if rows.classes.size == 2 else scores, y, classes=rows.classes
+        )
+        # kept together at the end: an interrupt before leaves the estimator as it was
+        self.features_, self.classes_, self.choice_ = names, rows.classes, choice
+        self.calibration_ = calibration
+        self.model_ = Pipeline([("features", features), ("classifier", classifier)])
+        self.metadata_ = self._about_images(data, found, scores, y, watch)
+        watch.say(self.summary())
         return self
 
     def _check_parameters(self) -> str:
         """Return the names of all features; raise for parameters that are not valid."""
-        require_choice("kernel", self.kernel, KERNELS)
-        require_choice("prefer", self.prefer, PREFER)
-        if not 0 <= self.random_state < 2**32:
-            raise ValueError(
-                f"random_state must be from 0 to {2**32 - 1}, got {self.random_state!r}"
-            )
+        self._check_choice(KERNELS, self.kernel)
         if self.virtual is not None:
             parse_transforms(self.virtual)
         names = self.features
@@ -208,48 +183,67 @@ class ImageClassifier(ClassifierMixin, BaseEstimator):
         check_features(names)
         return names
 
-    def _described(self, data: ImageSet, names: str, watch: "Stopwatch") -> tuple[Any, Described]:
-        """Return the fitted features and the rows of the images."""
+    def _seed(self) -> int:
+        if not isinstance(self.random_state, Integral):
+            return random_seed(self.random_state)
+        seed = int(self.random_state)
+        if not 0 <= seed < 2**32:
+            raise ValueError(f"random_state must be from 0 to {2**32 - 1}, got {seed}")
+        return seed
+
+    def _described(
+        self, data: ImageSet, names: str, seed: int, watch: Stopwatch
+    ) -> tuple[str, Any, Described]:
+        """Return the names of the features, the fitted features, and the rows of the images."""
         cache = None if self.cache is None else Cache(self.cache)
         sample = ImageSample.read(data.images, self.max_side)
         names = resolve(names, sample)
-        made = transformer(names, sample, seed=self.random_state, max_side=self.max_side)
+        made = transformer(names, sample, seed=seed, max_side=self.max_side)
         made.set_params(n_jobs=self.n_jobs)
         with watch.stage("learning features"):
             features = fitted(made, data.images, cache, files=files(names))
         virtual = None if self.virtual is None else parse_transforms(self.virtual)
-        with watch.stage("describing images"):
+        with watch.stage("describing images", len(data.images)) as tell:
             found = described(
-                features, data.images, cache, virtual=virtual, seed=self.random_state,
-                n_jobs=self.n_jobs, callback=watch.callback,
+                features, data.images, cache, virtual=virtual, seed=seed,
+                n_jobs=self.n_jobs, callback=tell,
             )  # fmt: skip
-        self.features_ = names
-        return features, found
+        if found.n_resumed and watch.callback is not None:
+            watch.callback("resumed", found.n_resumed, len(data.images))
+        return names, features, found
 
-    def _rows(self, data: ImageSet, features: Any, found: Described) -> ImageRows:
+    def _rows(self, data: ImageSet, features: Any, found: Described, seed: int) -> ImageRows:
         assert data.labels is not None
         labels = np.asarray(data.labels)[found.origin]
         _require_two(f"{data.source}, images that can be read", labels.tolist())
         origin = np.unique(found.origin, return_inverse=True)[1]
         return ImageRows(
             found.rows, labels, origin, found.is_copy, channels_of(features),
-            self.class_weight, self.random_state, self.n_jobs,
+            self.class_weight, seed, self.n_jobs,
         )  # fmt: skip
 
-    def _chosen(self, rows: ImageRows, y: Array, watch: "Stopwatch") -> Choice:
+    def _chosen(self, rows: ImageRows, y: Array, seed: int, watch: Stopwatch) -> Choice:
         """Return the best candidate; the baseline is compared even if it cannot be chosen."""
-        how: dict[str, Any] = {
-            "seed": self.random_state,
-            "max_rows": None if rows.complete else SAMPLE,
-            "n_folds": FOLDS,
-            "callback": watch.of_choice,
-        }
-        numbers = np.arange(int(rows.origin.max()) + 1)
         candidates = image_candidates(rows, self.kernel)
-        choice = choose(candidates, numbers, y, prefer=self.prefer, **how)
-        if self.kernel != AUTO:
-            choice.baselines |= choose([SquareRoots(rows)], numbers, y, **how).baselines
-        return choice
+        plain = [] if self.kernel == AUTO or not rows.nonnegative else [SquareRoots(rows)]
+        first = y.size if rows.complete else min(y.size, SAMPLE)
+        limit = "" if self.max_time is None else f", in at most {self.max_time:g} s"
+        total = len(candidates) + len(plain)
+        watch.say(
+            f"choosing among {total} candidates by {FOLDS}-fold cross-validation on {first:,} of "
+            f"{y.size:,} images{limit}"
+        )
+        with watch.stage("choosing", total) as tell:
+
+            def told(name: str, done: int, of: int) -> None:
+                watch.say(f"[{done + 1}/{of}] {name}")
+                tell(total * done // of)
+
+            return choose(
+                candidates, np.arange(int(rows.origin.max()) + 1), y,
+                prefer=self.prefer, seed=seed, max_rows=None if rows.complete else SAMPLE,
+                n_folds=FOLDS, max_time=self.max_time, baselines=plain, callback=told,
+            )  # fmt: skip
 
     def _trained(self, choice: Choice, rows: ImageRows) -> Any:
         train = getattr(choice.best, "train", None)
@@ -316,44 +310,6 @@ class ImageClassifier(ClassifierMixin, BaseEstimator):
             callback("describing images", len(sources), len(sources))
         return scores, unreadable
 
-    def predict(self, images: Any) -> Array:
-        """Predict the class of the highest score.
-
-        Parameters
-        ----------
-        images : sequence of paths or arrays, or a folder
-            The images.
-
-        Returns
-        -------
-        labels : ndarray of shape (n_images,)
-        """
-        scores = self.decision_function(images)
-        best = scores > 0 if scores.ndim == 1 else scores.argmax(axis=1)
-        return self.classes_[best.astype(np.intp)]
-
-    def predict_proba(self, images: Any) -> Array:
-        """Compute the probabilities of the classes.
-
-        Parameters
-        ----------
-        images : sequence of paths or arrays, or a folder
-            The images.
-
-        Returns
-        -------
-        probabilities : ndarray of shape (n_images, n_classes)
-        """
-        return self._probabilities(self.decision_function(images))
-
-    def _probabilities(self, scores: Array) -> Array:
-        if self.calibration_ is None:
-            raise AttributeError(
-                "there are no probabilities: every class has a single image, so that no image "
-                "could be left out"
-            )
-        return self.calibration_.predict_proba(scores)
-
     def explain(
         self, image: Any, *, class_: Any = None, versus: Any = None, name: str | None = None
     ) -> Explanation:
@@ -377,200 +333,115 @@ class ImageClassifier(ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         features, classifier = self.model_[0], self.model_[1]
         row = features.transform_image(features.read(image))[None]
-        known = self.calibration_ is not None
-        probabilities = self._probabilities(class_scores(classifier, row))[0] if known else None
         return explain_image(
             features, classifier, image, class_=class_, versus=versus, name=name,
-            probabilities=probabilities,
+            feature_name=self.features_,
+            probabilities=self.class_probabilities(class_scores(classifier, row))[0],
         )  # fmt: skip
 
-    def report(
-        self,
-        images: Any,
-        labels: Any = None,
-        path: Any = "report.html",
-        *,
-        callback: Callback | None = None,
-    ) -> Path:
-        """Write a page on how good the model is on labeled images, and why it decides so.
+    # evaluation
+    @property
+    def _classifier(self) -> Any:
+        return self.model_[1]
 
-        Parameters
-        ----------
-        images, labels
-            Images that the model was not trained on, as in :meth:`fit`. Those of classes that it
-            does not know are left out.
-        path : path-like, default="report.html"
-            The HTML file.
-        callback : callable, optional
-            Called with the name of a stage, how much of it is done, and how much there is.
+    @property
+    def _input(self) -> str:
+        return self.features_
 
-        Returns
-        -------
-        path : Path
-        """
+    def _tested(self, X: Any, y: Any, watch: Stopwatch) -> Tested:
         check_is_fitted(self)
-        evidence = self.evidence(images, labels, callback=callback)
-        write_report(evidence, path)
-        return Path(path)
-
-    def evidence(self, images: Any, labels: Any = None, *, callback: Callback | None = None) -> Any:
-        """Collect what :meth:`report` shows, as :class:`hilbin.inspection.Evidence`.
-
-        Parameters
-        ----------
-        images, labels, callback
-            As in :meth:`report`.
-        """
-        data = open_images(images, labels)
+        data = open_images(X, y)
         if data.labels is None:
             raise ValueError("labels are missing; a folder of folders or a CSV file has its own")
-        known = [i for i, label in enumerate(data.labels) if label in self.classes_]
-        if not known:
-            raise ValueError(
-                "no image of a class that the model knows; it knows "
-                f"{', '.join(map(str, self.classes_))}"
-            )
-        scores, unreadable = self.scores_with_errors(
-            [data.images[i] for i in known], callback=callback
-        )
-        kept = [place for place in range(len(known)) if place not in unreadable]
-        if not kept:
-            raise ValueError(f"none of the {len(known)} images of {data.source} can be read")
-        chosen = [data.images[known[place]] for place in kept]
-        names = [data.names[known[place]] for place in kept]
-        truth = [data.labels[known[place]] for place in kept]
-        scores = scores[kept]
-        left_out = [(data.names[known[i]], error.reason) for i, error in unreadable.items()]
-        trained = [(one["name"], one["reason"]) for one in self.metadata_["unreadable"]]
-        return collect_evidence(
-            self.model_[1],
-            chosen,
-            truth,
-            features=self.model_[0],
-            title=f"{self.features_}, {self.choice_.best.name}",
-            names=names,
-            scores=scores,
-            probabilities=None if self.calibration_ is None else self._probabilities(scores),
-            baselines=self._baselines(),
-            suspicious=None,
-            duplicates=self._duplicates(chosen, names, truth),
-            unreadable=left_out + trained,
-            provenance={"classifier": repr(self), "trained on": self.metadata_["data"]["source"]},
-            callback=None if callback is None else lambda stage: callback(stage, 0, 1),
-        )
-
-    def _baselines(self) -> dict[str, float]:
-        cv = self.metadata_["cv"]
-        found = {} if cv is None else {"this model, cross-validated": cv["accuracy"]}
-        plain = self.choice_.baselines.items()
-        return found | {f"{name}, cross-validated": value for name, value in plain}
-
-    def _duplicates(self, images: list[Any], names: list[str], truth: list[Any]) -> list[Duplicate]:
-        train, source = self.metadata_["train"], Path(self.metadata_["data"]["source"])
-        root = source if source.is_dir() else source.parent
-        return find_duplicates(
-            images, truth, [root / name for name in train["names"]], train["labels"],
-            test_names=names, train_names=train["names"],
-            hashes=([difference_hash(image) for image in images], train["hashes"]),
+        kept, truth, unknown = known_labels(data.labels, self.classes_, data.source)
+        images = [data.images[i] for i in kept]
+        names = [data.names[i] for i in kept]
+        labels = [data.labels[i] for i in kept]
+        seen, scores = Described.empty(), [np.empty((0, self.classes_.size))]
+        parts = additive(self._classifier)
+        score = partial(class_scores, self._classifier) if parts is None else parts.scores
+        with watch.stage("describing images", len(images)) as tell:
+            for begin, end in parallel.ranges(len(images), ROWS_AT_ONCE):
+                found = described(self.model_[0], images[begin:end], n_jobs=self.n_jobs)
+                if len(found.rows):
+                    scores.append(score(found.rows))
+                seen.note(found, begin)
+                tell(end)
+        paths = [str(image) if isinstance(image, Path) else name
+                 for image, name in zip(images, names, strict=True)]  # fmt: skip
+        good = sorted(seen.hashes)
+        if not good:
+            first = f"{paths[0]}: {seen.unreadable[0]}"
+            raise ValueError(f"none of the {len(images)} images can be read, for example {first}")
+        return Tested(
+            [images[i] for i in good], [names[i] for i in good], [paths[i] for i in good],
+            truth[good], np.concatenate(scores), data.source, _digest(names, labels, seen.digests),
+            unknown,
+            [seen.hashes[i] for i in good],
+            [{"path": paths[i], "reason": r} for i, r in seen.unreadable.items()],
         )  # fmt: skip
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the model to a file that :func:`hilbin.load` reads.
+    def _shown(self, tested: Tested) -> dict[str, Any]:
+        about = self.metadata_
+        train = about["train"]
+        duplicates = find_duplicates(
+            tested.examples, [self._names[k] for k in tested.truth],
+            [self._training_path(name) for name in train["names"]], train["labels"],
+            test_names=tested.names, train_names=train["names"],
+            hashes=(tested.hashes, train["hashes"]),
+        )  # fmt: skip
+        unreadable = [(one["path"], one["reason"]) for one in tested.unreadable]
+        unreadable += [(one["name"], one["reason"]) for one in about["unreadable"]]
+        return {
+            "title": f"{Path(about['data']['source']).stem}: {self.features_}, {about['model']}",
+            "features": self.model_[0],
+            "feature_name": self.features_,
+            "duplicates": duplicates,
+            "unreadable": unreadable
+            + [(one["name"], one["reason"]) for one in about["unreadable"]],
+        }
 
-        Parameters
-        ----------
-        path : path-like
-            The file.
-        """
-        check_is_fitted(self)
-        persist.save(self, path, metadata=self.metadata_)
-
-    def summary(self) -> str:
-        """Return what was chosen, how good it is, and what it was compared with."""
-        check_is_fitted(self)
-        about, cv = self.metadata_, self.metadata_["cv"]
-        lines = [
-            f"{len(self.classes_)} classes, {about['data']['n']} images, {self.features_}, "
-            f"{self.choice_.best.name}"
-        ]
-        if cv is None:
-            lines.append("accuracy not known: every class has a single image")
-        else:
-            lines.append(
-                f"accuracy {cv['accuracy']:.1%} by cross-validation, mean per class "
-                f"{cv['mean_class_accuracy']:.1%}"
+    def _suspicions(self) -> list[Suspicion]:
+        """Return the suspicious training images, the first ones with their pictures."""
+        return [
+            Suspicion(
+                one.name, one.given, one.suggested, one.margin,
+                shown_picture(self._training_path(one.name)) if at < MOST_PICTURES else None,
             )
-        lines += [
-            f"compared: {one['name']}: {one['mean']:.1%} ± {one['standard_error']:.1%}"
-            for one in self.choice_.table
-        ]
-        lines += [f"baseline: {k}: {v:.1%}" for k, v in self.choice_.baselines.items()]
-        if self.choice_.cost_of_preference > 0:
-            lines.append(
-                f"the preference for exact reasons costs {self.choice_.cost_of_preference:.1%}"
-            )
-        return "\n".join(lines)
+            for at, one in enumerate(super()._suspicions())
+        ]  # fmt: skip
 
-    # what a model says about itself
-    def _about(
-        self,
-        data: ImageSet,
-        found: Described,
-        scores: Array,
-        y: Array,
-        watch: "Stopwatch",
+    def _training_path(self, name: str) -> Path:
+        source = Path(self.metadata_["data"]["source"])
+        return (source if source.is_dir() else source.parent) / name
+
+    def _about_images(
+        self, data: ImageSet, found: Described, scores: Array, y: Array, watch: Stopwatch
     ) -> dict[str, Any]:
         assert data.labels is not None
         read = sorted(found.hashes)
-        classes = [str(c) for c in self.classes_]
-        suspicions = suspicious_labels(
-            scores, y, self.classes_, names=[data.names[i] for i in read]
-        )
-        wanted = ("name", "given", "suggested", "margin")
-        return {
-            "kind": "images",
-            "classes": classes,
-            "seed": self.random_state,
-            "features": self.features_,
-            "kernel": self.choice_.best.name,
-            "max_side": self.max_side,
-            "virtual": self.virtual,
-            "cv": self._cross_validated(scores, y),
-            "choice": self.choice_.table,
-            "baselines": self.choice_.baselines,
-            "cost_of_preference": self.choice_.cost_of_preference,
-            "suspicious": [{k: getattr(one, k) for k in wanted} for one in suspicions],
-            "unreadable": [
+        names = [data.names[i] for i in read]
+        digest = _digest(data.names, data.labels, found.digests)
+        return self._about(
+            "images", y, scores, names, {"source": data.source, "sha256": digest}, watch,
+            features=self.features_, max_side=self.max_side, virtual=self.virtual,
+            unreadable=[
                 {"name": data.names[i], "reason": reason} for i, reason in found.unreadable.items()
             ],
-            "data": _about_data(data, found),
-            "train": {
-                "names": [data.names[i] for i in read],
+            train={
+                "names": names,
                 "labels": [str(data.labels[i]) for i in read],
                 "hashes": [found.hashes[i] for i in read],
             },
-            "versions": _versions(),
-            "seconds": watch.seconds,
-        }
+        )  # fmt: skip
 
-    def _cross_validated(self, scores: Array, y: Array) -> dict[str, Any] | None:
-        known = ~np.isnan(scores).any(axis=1)
-        if not known.any():
-            return None
-        truth = np.searchsorted(self.classes_, y[known])
-        right = scores[known].argmax(axis=1) == truth
-        winning = scores[known].max(axis=1)[right]
-        plain = [v for name, v in self.choice_.baselines.items() if name != "majority"]
-        return {
-            "n": int(known.sum()),
-            "accuracy": float(right.mean()),
-            "mean_class_accuracy": float(np.mean([right[truth == k].mean() for k in set(truth)])),
-            "linear_accuracy": max(plain) if plain else None,
-            "majority_accuracy": self.choice_.baselines["majority"],
-            "winning_quantiles": np.percentile(winning, np.arange(101)).tolist()
-            if winning.size
-            else None,
-        }
+    def _check_state(self) -> None:
+        """Raise ``ValueError`` if the attributes of a loaded classifier do not fit together."""
+        if not hasattr(self, "model_"):
+            return
+        steps = isinstance(self.model_, Pipeline) and len(self.model_.steps) == 2
+        require(steps, "model_ is not a pipeline of features and a classifier")
+        require(isinstance(self.calibration_, ScoreCalibration), "calibration_ is not one")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -579,42 +450,6 @@ class ImageClassifier(ClassifierMixin, BaseEstimator):
         tags.input_tags.string = True
         tags.no_validation = True
         return tags
-
-
-class Stopwatch:
-    """Stages of a fit: tells the callback, and keeps the seconds that they took."""
-
-    def __init__(self, callback: Callback | None, verbose: int = 0):
-        self.callback, self.verbose = callback, verbose
-        self.seconds: dict[str, float] = {}
-
-    def stage(self, name: str) -> "Stage":
-        """Return a context whose time is kept."""
-        if self.callback is not None:
-            self.callback(name, 0, 1)
-        return Stage(self, name)
-
-    def of_choice(self, name: str, done: int, total: int) -> None:
-        """Tell of a candidate."""
-        if self.callback is not None:
-            self.callback("choosing", done, total)
-
-
-class Stage:
-    """A stage of a fit, as a context."""
-
-    def __init__(self, watch: Stopwatch, name: str):
-        self.watch, self.name = watch, name
-
-    def __enter__(self) -> None:
-        self.begin = time.monotonic()
-
-    def __exit__(self, *error: object) -> None:
-        self.watch.seconds[self.name] = round(time.monotonic() - self.begin, 3)
-        if self.watch.verbose:
-            print(f"{self.name}: {self.watch.seconds[self.name]:.1f} s", flush=True)
-        if self.watch.callback is not None and error[0] is None:
-            self.watch.callback(self.name, 1, 1)
 
 
 def _held_out(choice: Choice, classifier: Any, rows: ImageRows) -> Array:
@@ -660,26 +495,10 @@ def _warn_of_unreadable(data: ImageSet, found: Described) -> None:
         )
 
 
-def _about_data(data: ImageSet, found: Described) -> dict[str, Any]:
-    assert data.labels is not None
+def _digest(names: list[str], labels: list[Any], digests: dict[int, str]) -> str:
+    """Return the SHA-256 of names, labels and contents of images."""
     listing = hashlib.sha256()
-    for i, (name, label) in enumerate(zip(data.names, data.labels, strict=True)):
-        line = [name, str(label), found.digests.get(i, "unreadable")]
+    for i, (name, label) in enumerate(zip(names, labels, strict=True)):
+        line = [name, str(label), digests.get(i, "unreadable")]
         listing.update("\0".join(line).encode(errors="surrogateescape") + b"\n")
-    labels = [str(data.labels[i]) for i in sorted(found.hashes)]
-    return {
-        "source": data.source,
-        "n": len(labels),
-        "per_class": dict(sorted(Counter(labels).items())),
-        "sha256": listing.hexdigest(),
-    }
-
-
-def _versions() -> dict[str, str]:
-    found = {}
-    for package in PACKAGES:
-        try:
-            found[package] = version(package)
-        except PackageNotFoundError:
-            continue
-    return found
+    return listing.hexdigest()

@@ -47,8 +47,6 @@ DIGEST = hashlib.sha256().digest_size
 NAMES = {f"{name}:{d.argument}" if d.argument else name: d for name, d in DESCRIPTORS.items()}
 
 Arrays = dict[str, Array]
-# name of the stage, how much is done, how much there is
-Callback = Callable[[str, int, int], object]
 
 
 @dataclass(frozen=True)
@@ -347,6 +345,18 @@ class Described:
     unreadable: dict[int, str]
     n_resumed: int = 0
 
+    @classmethod
+    def empty(cls) -> "Described":
+        """Return what is known of no image."""
+        nothing = np.empty(0, np.int64)
+        return cls(np.empty((0, 0), np.float32), nothing, nothing.astype(bool), {}, {}, {})
+
+    def note(self, other: "Described", begin: int) -> None:
+        """Add what is known of further images, from number ``begin`` on, but not their rows."""
+        for kind in ("hashes", "digests", "unreadable"):
+            found = {begin + i: text for i, text in getattr(other, kind).items()}
+            getattr(self, kind).update(found)
+
 
 @dataclass
 class _Chunk:
@@ -364,7 +374,7 @@ def described(
     virtual: dict[str, Any] | None = None,
     seed: int = 0,
     n_jobs: int | None = None,
-    callback: Callback | None = None,
+    callback: Callable[[int], object] | None = None,
 ) -> Described:
     """Return the rows of all images that can be read, those in the cache from there.
 
@@ -383,14 +393,14 @@ def described(
     n_jobs : int, optional
         Threads, as in joblib.
     callback : callable, optional
-        Called with ``"describing images"``, the number of images done, and the number of all.
+        Called with the number of images that are done.
     """
     made_by = "" if cache is None else cache.fingerprint_of(transformer)
     marks = [] if cache is None else image_marks(images)
     found = _Collected(len(images) * (1 + copies_of(virtual)), transformer._n_features_out)
     for begin, end in parallel.ranges(len(images), CHUNK):
         if callback is not None:
-            callback("describing images", begin, len(images))
+            callback(begin)
         name = fingerprint(VERSION, made_by, virtual, seed, begin, marks[begin:end])
         chunk = None if cache is None else cache.load(name)
         if chunk is not None:
@@ -400,8 +410,6 @@ def described(
             if cache is not None:
                 cache.store(name, chunk)
         found.add(chunk, begin)
-    if callback is not None:
-        callback("describing images", len(images), len(images))
     return found.described()
 
 

@@ -1,48 +1,37 @@
 """A classifier of tables that chooses its model by cross-validation."""
 
+import hashlib
 import os
-import time
 import warnings
-from collections import Counter
 from dataclasses import KW_ONLY
-from datetime import UTC, datetime
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator
+import scipy.sparse as sp
 from sklearn.pipeline import Pipeline
 from sklearn.utils import check_consistent_length
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_y, check_is_fitted, validate_data
 
-from hilbin import persist
-from hilbin._arrays import Array, to_dense
-from hilbin._parameters import estimator, require_choice, require_whole
+from hilbin._arrays import Array, Matrix, to_dense
+from hilbin._parameters import estimator, require_whole
 from hilbin._state import require
-from hilbin.auto.candidates import row_candidates
-from hilbin.auto.choice import PREFER, Choice, choose, stratified_sample
+from hilbin.auto.base import AutoClassifier, Callback, Stopwatch, counted
+from hilbin.auto.candidates import KERNELS, row_candidates
+from hilbin.auto.choice import Choice, choose, stratified_sample
+from hilbin.auto.evaluation import Tested, known_labels
 from hilbin.auto.table_data import Table, TableEncoder, as_table, label_texts, read_labeled
 from hilbin.estimators import ScoreCalibration
-from hilbin.estimators._fit import ScoreClassifier, class_factors, outer_level, random_seed
-from hilbin.inspection import (
-    Explanation,
-    Suspicion,
-    collect_evidence,
-    explain_row,
-    suspicious_labels,
-)
-from hilbin.report import write_report
+from hilbin.estimators._fit import class_factors, outer_level, random_seed
+from hilbin.inspection import Explanation, additive, class_scores, explain_row
 
-PACKAGES = ("hilbin", "numpy", "scipy", "scikit-learn")
 BACKGROUND = 100  # training rows that explanations of models that are no sums compare with
 MOST_SHIFT = 10.0  # times the largest score
-LINEAR = "scaled LinearSVC"
 
 
 @estimator
-class TableClassifier(ScoreClassifier, BaseEstimator):
+class TableClassifier(AutoClassifier):
     r"""Classifier of tables: it encodes the columns, chooses a model, and gives probabilities.
 
     Numbers stay as they are, texts are categories, missing values have a feature of their own, and
@@ -54,40 +43,23 @@ class TableClassifier(ScoreClassifier, BaseEstimator):
 
     Parameters
     ----------
-    prefer : {"explainable", "accurate"}, default="explainable"
-        Whether an additive model is taken unless another is better by more than one standard error
-        of the difference, or the most accurate one.
+    kernel : str, default="auto"
+        Kernel of the model: ``"intersection"``, ``"chi2"``, ``"js"`` (Jensen-Shannon),
+        ``"hellinger"``, ``"linear"``, ``"exp-chi2"`` or ``"gaussian"``; ``"auto"`` chooses.
     drop : str, int or list of these, optional
         Columns to leave out, by name or number.
     id : str or int, optional
         Column that names the rows; it is not learned from.
-    class_weight : dict or "balanced", optional
-        Factor of the weight of the rows of each class, in training and in accuracies.
     max_rows : int or None, default=2000
         Budget of the choice: all candidates are compared on this many rows, and the best three on
         three times as many. None compares all candidates on all rows.
     n_folds : int, default=3
         Folds of the cross-validation.
-    n_jobs : int, optional
-        Threads; ``None`` is 1, -1 all processors.
-    random_state : int, RandomState or None, default=0
-        Random seed of folds and samples.
-    verbose : int, default=0
-        1 prints the budget of the choice, every candidate, and the outcome.
 
     Attributes
     ----------
     model_ : Pipeline
         The chosen classifier, trained on all rows, behind the encoder of the table.
-    choice_ : Choice
-        The choice: all candidates with accuracy and standard error, the held-out scores of the
-        best, baselines, and what the preference for additive models cost.
-    calibration_ : ScoreCalibration
-        Probabilities of the scores, learned on the held-out scores of the choice.
-    classes_ : ndarray of shape (n_classes,)
-        Labels.
-    metadata_ : dict
-        How the model was made, as JSON can hold it.
     target_ : str or None
         Name of the column with the labels, if ``fit`` was given one.
     n_features_in_ : int
@@ -108,17 +80,20 @@ class TableClassifier(ScoreClassifier, BaseEstimator):
     """
 
     _: KW_ONLY
-    prefer: str = "explainable"
+    kernel: str = "auto"
     drop: Any = None
     id: Any = None
-    class_weight: Any = None
     max_rows: int | None = 2000
     n_folds: int = 3
-    n_jobs: int | None = None
-    random_state: Any = 0
-    verbose: int = 0
 
-    def fit(self, X: Any, y: Any = None, *, target: str | None = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        target: str | None = None,
+        callback: Callback | None = None,
+    ) -> Self:
         """Choose a model, and train it on all rows.
 
         Parameters
@@ -130,21 +105,24 @@ class TableClassifier(ScoreClassifier, BaseEstimator):
             Labels.
         target : str, optional
             Instead of ``y``: the column of the file or data frame that holds the labels.
+        callback : callable, optional
+            Called with the name of a stage, how much of it is done, and how much there is.
 
         Returns
         -------
         self : TableClassifier
         """
-        begin = time.monotonic()
         self._check_parameters()
-        table, labels = self._labeled(X, y, target)
-        classes = _require_two_classes(labels)
-        encoder = TableEncoder(self.drop, self.id).fit(table)
+        watch = Stopwatch(callback, self.verbose)
+        with watch.stage("reading the table"):
+            table, labels = self._labeled(X, y, target)
+            classes = _require_two_classes(labels, table.source)
+            encoder = TableEncoder(self.drop, self.id).fit(table)
+            rows = encoder.transform(table)
         _tell_left_out(encoder)
-        rows = encoder.transform(table)
-        choice = self._choose(rows, labels)
-        self._say(f"training {choice.best.name} on {table.n_rows:,} rows")
-        chosen = choice.best.make().fit(rows, labels)
+        choice = self._choose(rows, labels, watch)
+        with watch.stage("training"):
+            chosen = choice.best.make().fit(rows, labels)
         factors = _factors(self.class_weight, classes, labels)
         scores = choice.scores[:, 1] if classes.size == 2 else choice.scores
         calibration = ScoreCalibration().fit(scores, labels, factors, classes=classes)
@@ -159,9 +137,14 @@ class TableClassifier(ScoreClassifier, BaseEstimator):
             codes = np.searchsorted(classes, labels)
             some = rows[stratified_sample(codes, BACKGROUND, 0)[:BACKGROUND]]
             self.background_ = to_dense(some)
-        self.metadata_ = self._about(table, labels, time.monotonic() - begin)
-        if self.verbose:
-            print(self.summary())
+        self.metadata_ = self._about(
+            "table", labels, choice.scores, None,
+            {"source": table.source, "sha256": _digest(X, rows)}, watch,
+            table={"columns": table.names, "target": target, "id": self.id,
+                   "n_features": table.n_columns},
+            left_out=encoder.left_out_,
+        )  # fmt: skip
+        watch.say(self.summary())
         return self
 
     def decision_function(self, X: Any) -> Array:
@@ -180,22 +163,6 @@ class TableClassifier(ScoreClassifier, BaseEstimator):
         check_is_fitted(self, "model_")
         scores: Array = self.model_.decision_function(self._table(X))
         return scores
-
-    def predict_proba(self, X: Any) -> Array:
-        """Compute the probabilities of classes.
-
-        Parameters
-        ----------
-        X : array-like, sparse, data frame, or path of a file
-            The table, with the columns of ``fit``.
-
-        Returns
-        -------
-        probabilities : ndarray of shape (n_samples, n_classes)
-        """
-        scores = self.decision_function(X)
-        probabilities: Array = self.calibration_.predict_proba(scores)
-        return probabilities
 
     def explain(
         self, X: Any, row: int = 0, *, class_: Any = None, versus: Any = None, top: int = 8
@@ -227,87 +194,30 @@ class TableClassifier(ScoreClassifier, BaseEstimator):
             raise ValueError(f"row must be one of {rows.shape[0]} rows, got {row}")
         place = row % rows.shape[0]
         one = rows[place : place + 1]
-        inner = self.model_[1:]
-        scores = inner.decision_function(one)
+        inner = self._classifier
+        probabilities = self.class_probabilities(class_scores(inner, one))[0]
         if self.background_ is not None:  # what is typical of a column
             one = np.vstack([to_dense(one), self.background_])
         return explain_row(
             inner, one, 0, class_=class_, versus=versus, top=top,
             feature_names=encoder.get_feature_names_out().tolist(), name=f"row {place + 1}",
-            probabilities=self.calibration_.predict_proba(scores)[0],
+            probabilities=probabilities,
         )  # fmt: skip
 
-    def report(self, X: Any, y: Any = None, path: str | os.PathLike[str] = "report.html") -> Path:
-        """Write a page about the model and its results on test rows.
+    def row_names(self, X: Any) -> list[str] | None:
+        """Return the texts of the column ``id``; None if there is no such column.
 
         Parameters
         ----------
         X : array-like, sparse, data frame, or path of a file
-            The test table.
-        y : array-like of shape (n_samples,), optional
-            Labels; by default the column that ``fit`` took them from.
-        path : path, default="report.html"
-            The file to write; it is written whole or not at all.
-
-        Returns
-        -------
-        path : Path
+            The table.
         """
-        check_is_fitted(self, "model_")
-        table, labels = self._labeled(X, y, self.target_ if y is None else None)
-        encoder, inner = self.model_[0], self.model_[1:]
-        rows = encoder.transform(self._table(table))
-        about = self.metadata_
-        evidence = collect_evidence(
-            inner, rows, labels,
-            title=f"{Path(about['data']['source']).stem or 'Table'}: {about['model']}",
-            feature_names=encoder.get_feature_names_out().tolist(),
-            probabilities=self.calibration_.predict_proba(inner.decision_function(rows)),
-            baselines={f"{k} (training rows)": v for k, v in about["baselines"].items()},
-            suspicious=self.suspicious_,
-            provenance=self._provenance(),
-            timings={"fit": about["seconds"]},
-        )  # fmt: skip
-        return write_report(evidence, path)
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the model to a file, whole or not at all; :func:`hilbin.load` reads it.
-
-        Parameters
-        ----------
-        path : path
-            The file, conventionally ``*.hilbin``.
-        """
-        check_is_fitted(self, "model_")
-        persist.save(self, path, metadata=self.metadata_)
-
-    def summary(self) -> str:
-        """Return the choice, the runners-up, the baselines and the columns, in words."""
-        check_is_fitted(self, "model_")
-        about = self.metadata_
-        data, n_features = about["data"], self.model_[0].input_columns_.size
-        lines = [
-            f"{about['model']}: {_count(len(about['classes']), 'class', 'classes')}, "
-            f"{_count(data['n'], 'row', 'rows')}, {_count(n_features, 'feature', 'features')}",
-            *_accuracy_lines(about),
-        ]
-        for one in about["choice"]:
-            kind = "additive" if one["explainable"] else "not additive"
-            mean, error = f"{one['mean']:6.1%}", f"± {one['standard_error']:.1%}"
-            lines.append(f"  {mean} {error}  {one['name']} ({kind}, {one['n_rows']:,} rows)")
-        lines += [f"left out: {name}: {reason}" for name, reason in about["left_out"].items()]
-        count = len(about["suspicious"])
-        if count:
-            lines.append("1 label looks wrong" if count == 1 else f"{count} labels look wrong")
-        return "\n".join(lines)
-
-    @property
-    def suspicious_(self) -> list[Any]:
-        """Training rows whose label looks wrong, by their held-out scores."""
-        return [_suspicion(one) for one in self.metadata_["suspicious"]]
+        table = as_table(X)
+        known = isinstance(self.id, str) and self.id in (table.names or [])
+        return [str(value) for value in table.column(self.id)] if known else None
 
     def _check_parameters(self) -> None:
-        require_choice("prefer", self.prefer, PREFER)
+        self._check_choice(KERNELS, self.kernel)
         require_whole("n_folds", self.n_folds, 2)
         if self.max_rows is not None:
             require_whole("max_rows, if not None,", self.max_rows, 4)
@@ -350,70 +260,66 @@ class TableClassifier(ScoreClassifier, BaseEstimator):
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
 
-    def _choose(self, rows: Any, labels: Array) -> Choice:
-        candidates = row_candidates(
-            rows, labels, class_weight=self.class_weight, n_jobs=self.n_jobs
-        )
+    def _choose(self, rows: Any, labels: Array, watch: Stopwatch) -> Choice:
+        how: dict[str, Any] = {"class_weight": self.class_weight, "n_jobs": self.n_jobs}
+        candidates = row_candidates(rows, labels, kernel=self.kernel, **how)
+        names = {c.name for c in candidates}
+        plain = [
+            c for c in row_candidates(rows, labels, **how)
+            if getattr(c, "baseline", False) and c.name not in names
+        ]  # fmt: skip
         n = rows.shape[0]
         first = n if self.max_rows is None else min(n, self.max_rows)
         finals = "" if first == n else ", then the best three on more"
-        self._say(
-            f"choosing among {len(candidates)} candidates by {self.n_folds}-fold cross-validation "
-            f"on {first:,} of {n:,} rows{finals}"
+        limit = "" if self.max_time is None else f", in at most {self.max_time:g} s"
+        watch.say(
+            f"choosing among {counted(len(candidates), 'candidate')} by {self.n_folds}-fold "
+            f"cross-validation on {first:,} of {n:,} rows{finals}{limit}"
         )
-        factors = _factors(self.class_weight, np.unique(labels), labels)
-        return choose(
-            candidates, rows, labels,
-            prefer=self.prefer, seed=random_seed(self.random_state), max_rows=self.max_rows,
-            n_folds=self.n_folds, sample_weight=factors,
-            callback=lambda name, done, total: self._say(f"[{done + 1}/{total}] {name}"),
-        )  # fmt: skip
+        total = len(candidates) + len(plain)
+        with watch.stage("choosing", total) as tell:
 
-    def _say(self, line: str) -> None:
-        if self.verbose:
-            print(line, flush=True)
+            def told(name: str, done: int, of: int) -> None:
+                watch.say(f"[{done + 1}/{of}] {name}")
+                tell(total * done // of)
 
-    def _about(self, table: Table, labels: Array, seconds: float) -> dict[str, Any]:
-        """Return how the model was made."""
-        choice, encoder = self.choice_, self.model_[0]
-        found = suspicious_labels(choice.scores, labels, self.classes_)
-        per_class = Counter(str(label) for label in labels.tolist())
-        return {
-            "kind": "table",
-            "classes": [str(c) for c in self.classes_],
-            "model": choice.best.name,
-            "explainable": bool(choice.best.explainable),
-            "prefer": self.prefer,
-            "choice": choice.table,
-            "baselines": choice.baselines,
-            "cost_of_preference": choice.cost_of_preference,
-            "cv": _about_folds(choice, labels, self.classes_),
-            "suspicious": [
-                {"name": s.name, "label": s.given, "suggested": s.suggested, "margin": s.margin}
-                for s in found
-            ],
-            "data": {
-                "source": table.source,
-                "n": table.n_rows,
-                "per_class": dict(sorted(per_class.items())),
-            },
-            "table": {
-                "columns": table.names,
-                "target": self.target_,
-                "n_features": table.n_columns,
-            },
-            "left_out": encoder.left_out_,
-            "versions": _versions(),
-            "created": datetime.now(UTC).isoformat(timespec="seconds"),
-            "seconds": round(seconds, 3),
-        }
+            return choose(
+                candidates, rows, labels,
+                prefer=self.prefer, seed=random_seed(self.random_state), max_rows=self.max_rows,
+                n_folds=self.n_folds, max_time=self.max_time, baselines=plain,
+                sample_weight=_factors(self.class_weight, np.unique(labels), labels),
+                callback=told,
+            )  # fmt: skip
 
-    def _provenance(self) -> dict[str, str]:
+    # evaluation
+    @property
+    def _classifier(self) -> Any:
+        return self.model_[1:]
+
+    @property
+    def _input(self) -> str:
+        return counted(self.model_[0].input_columns_.size, "feature")
+
+    def _tested(self, X: Any, y: Any, watch: Stopwatch) -> Tested:
+        check_is_fitted(self, "model_")
+        with watch.stage("scoring rows"):
+            table, labels = self._labeled(X, y, self.target_ if y is None else None)
+            kept, truth, unknown = known_labels(labels, self.classes_, table.source)
+            rows = self.model_[0].transform(self._table(table))
+            digest = _digest(X, rows)
+            rows = rows[kept]
+            parts = additive(self._classifier)
+            scores = class_scores(self._classifier, rows) if parts is None else parts.scores(rows)
+        whence = f"{Path(X).name}:" if isinstance(X, str | os.PathLike) else "row "
+        names = [f"{whence}{i + 1}" for i in kept]
+        return Tested(rows, names, names, truth, scores, table.source, digest, unknown)
+
+    def _shown(self, tested: Tested) -> dict[str, Any]:
         about = self.metadata_
-        told = {"Model": about["model"], "Training rows": str(about["data"]["n"])}
-        told["Choice"] = "; ".join(_accuracy_lines(about))
-        told |= {f"{k} version": v for k, v in about["versions"].items()}
-        return told | {"Created": about["created"]}
+        return {
+            "title": f"{Path(about['data']['source']).stem or 'Table'}: {about['model']}",
+            "feature_names": self.model_[0].get_feature_names_out().tolist(),
+        }
 
     def _check_state(self) -> None:
         """Raise ``ValueError`` if the attributes of a loaded classifier do not fit together."""
@@ -469,14 +375,38 @@ def _factors(class_weight: Any, classes: Array, labels: Array) -> Array | None:
     return class_factors(class_weight, classes, codes, np.ones(codes.size))
 
 
-def _require_two_classes(labels: Array) -> Array:
+def _require_two_classes(labels: Array, source: str) -> Array:
     classes = np.unique(labels)
+    if not classes.size:
+        raise ValueError(f"{source}: there are no labels; target= says where they are")
     if classes.size < 2:
         raise ValueError(
-            f"a classifier needs at least two classes, but y has {classes.size} class: "
-            f"{classes.tolist()}"
+            f"{source}: only the class {str(classes[0])!r}; a classifier needs at least two "
+            "classes, but y has 1 class"
+        )
+    if classes.dtype.kind == "U" and _are_fractions(classes):
+        raise ValueError(
+            f"{source}: the labels are fractions such as {labels[0]}; a classifier learns classes"
         )
     return classes
+
+
+def _are_fractions(texts: Array) -> bool:
+    """Tell whether all texts are numbers, and some are not whole."""
+    try:
+        return any(not float(text).is_integer() for text in texts)
+    except (ValueError, OverflowError):  # words, or infinite
+        return False
+
+
+def _digest(X: Any, rows: Matrix) -> str:
+    """Return the SHA-256 of a file, or of rows."""
+    if isinstance(X, str | os.PathLike):
+        return hashlib.sha256(Path(X).read_bytes()).hexdigest()
+    found = hashlib.sha256(f"{rows.shape} {rows.dtype} ".encode())
+    for part in (rows.data, rows.indices, rows.indptr) if sp.issparse(rows) else (rows,):
+        found.update(np.ascontiguousarray(part).tobytes())
+    return found.hexdigest()
 
 
 def _without_missing(y: Any, source: str) -> Any:
@@ -497,57 +427,3 @@ def _tell_left_out(encoder: TableEncoder) -> None:
                 UserWarning,
                 stacklevel=outer_level(),
             )
-
-
-def _about_folds(choice: Choice, labels: Array, classes: Array) -> dict[str, Any] | None:
-    """Return what cross-validation says about the chosen model."""
-    tested = choice.tested
-    if not tested.size:
-        return None
-    truth = np.searchsorted(classes, labels[tested])
-    scores = choice.scores[tested]
-    correct = scores.argmax(axis=1) == truth
-    shares = [float(correct[truth == k].mean()) for k in np.unique(truth)]
-    winning = scores.max(axis=1)[correct]
-    quantiles = np.percentile(winning, np.arange(101)).tolist() if winning.size else None
-    return {
-        "n": int(tested.size),
-        "accuracy": float(correct.mean()),
-        "mean_class_accuracy": float(np.mean(shares)),
-        "linear_accuracy": choice.baselines.get(LINEAR),
-        "majority_accuracy": choice.baselines["majority"],
-        "winning_quantiles": quantiles,
-    }
-
-
-def _accuracy_lines(about: dict[str, Any]) -> list[str]:
-    cv = about["cv"]
-    if cv is None:
-        return ["accuracy not known: every class has a single row"]
-    baselines = ", ".join(f"{name} {value:.1%}" for name, value in about["baselines"].items())
-    lines = [
-        f"accuracy {cv['accuracy']:.1%} by cross-validation (mean per class "
-        f"{cv['mean_class_accuracy']:.1%}); baselines: {baselines}"
-    ]
-    cost = about["cost_of_preference"]
-    if cost > 0:
-        lines.append(f"an additive model was preferred; the most accurate one is {cost:.1%} better")
-    return lines
-
-
-def _suspicion(one: dict[str, Any]) -> Any:
-    return Suspicion(one["name"], one["label"], one["suggested"], one["margin"])
-
-
-def _versions() -> dict[str, str]:
-    found = {}
-    for package in PACKAGES:
-        try:
-            found[package] = version(package)
-        except PackageNotFoundError:
-            continue
-    return found
-
-
-def _count(n: int, one: str, many: str) -> str:
-    return f"{n:,} {one if n == 1 else many}"

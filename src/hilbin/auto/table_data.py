@@ -134,12 +134,21 @@ def as_table(X: Any) -> Table:
     if sp.issparse(X) or _is_numeric(X):
         options: dict[str, Any] = {"accept_sparse": "csr", "dtype": "numeric"}
         rows = check_array(X, ensure_all_finite=False, **options)
+        rows = _narrow(rows) if sp.issparse(rows) else rows
         return Table(rows if rows.dtype.kind in "fiub" else rows.astype(np.float64))
     cells = np.asarray(X, dtype=object)
     if cells.ndim != 2 or not all(_is_cell(value) for value in cells.flat):
         check_array(X, dtype="numeric")  # says what is wrong
         raise ValueError(f"X must have two dimensions, got {cells.ndim}")
     return Table([cells[:, j] for j in range(cells.shape[1])])
+
+
+def _narrow(rows: Any) -> Any:
+    """Return CSR rows with indices of 32 bits, which scikit-learn's machines want, if they fit."""
+    if rows.indices.dtype == np.int64 and max(rows.nnz, *rows.shape) < 2**31:
+        parts = (rows.data, rows.indices.astype(np.int32), rows.indptr.astype(np.int32))
+        return type(rows)(parts, shape=rows.shape)
+    return rows
 
 
 def _is_numeric(X: Any) -> bool:
@@ -269,12 +278,14 @@ def read_table(path: str | os.PathLike[str]) -> Table:
         Labels that an archive or an svmlight file has are left out.
     """
     file = Path(path)
+    if file.is_dir():
+        raise ValueError(f"{file}: a folder, not a table ({', '.join(SUFFIXES)})")
     if not file.is_file():
         raise FileNotFoundError(f"{file}: there is no such file")
     name = file.name.lower().removesuffix(".gz")
     suffix = Path(name).suffix
     if suffix not in SUFFIXES:
-        raise ValueError(f"{file}: not a table that is known ({', '.join(SUFFIXES)}, or .gz)")
+        raise ValueError(f"{file}: not a table ({', '.join(SUFFIXES)}, or .gz)")
     if suffix in SVMLIGHT or suffix == ".npz":
         table = labeled_rows(file)[0]
     elif suffix == ".parquet":
@@ -310,12 +321,16 @@ def read_labeled(path: str | os.PathLike[str], target: str | None) -> tuple[Tabl
     if target is None:
         raise ValueError(f"{file}: say by target= which column holds the labels")
     table = read_table(file)
-    return table.without(target), label_texts(table.column(target), str(file))
+    labels = label_texts(table.column(target), str(file))
+    if table.n_columns == 1:
+        raise ValueError(f"{file}: there is no column but {target!r}, which holds the labels")
+    return table.without(target), labels
 
 
 def label_texts(labels: Any, source: str) -> Array:
     """Return labels as texts, whole numbers without a point; a missing one is an error."""
-    texts = [_text(value) for value in np.asarray(labels).tolist()]
+    values = np.asarray(labels).tolist()
+    texts = [str(value) if isinstance(value, bool) else _text(value) for value in values]
     for i, text in enumerate(texts, 1):
         if text is None:
             raise ValueError(f"{source}, row {i}: there is no label")
@@ -389,7 +404,7 @@ def labeled_rows(file: Path, target: str | None = None) -> tuple[Table, Array]:
             rows, y = load_svmlight_file(os.fspath(file))
         except (ValueError, IndexError, OverflowError) as error:
             raise ValueError(f"{file}: not an svmlight file that fits: {error}") from None
-        return Table(sp.csr_array(rows), None, str(file)), label_texts(y, str(file))
+        return Table(_narrow(sp.csr_array(rows)), None, str(file)), label_texts(y, str(file))
     try:
         with np.load(file, allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in archive.files}
@@ -543,7 +558,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             reasons = _matrix_reasons(table, kept)
         else:
             values = [self._values(table, j) for j in kept]
-            found = [_described(j, self._label(j), v) for j, v in zip(kept, values, strict=True)]
+            found = [_described(table, j, v) for j, v in zip(kept, values, strict=True)]
             reasons = [_reason(table, j, v) for j, v in zip(kept, values, strict=True)]
         if all(reasons):  # there must be a column
             reasons = [None] * len(kept)
@@ -668,9 +683,10 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return tags
 
 
-def _described(place: int, name: str, values: Array) -> Column:
+def _described(table: Table, place: int, values: Array) -> Column:
     """Return how a column becomes features."""
-    column = parsed(values, "X", repr(name))
+    name = table.names[place] if table.names else f"column {place + 1}"
+    column = parsed(values, table.source, repr(name))
     if column.dtype.kind == "f":
         known = column[~np.isnan(column)]
         fill = float(np.median(known)) if known.size else 0.0

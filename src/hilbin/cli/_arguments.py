@@ -13,7 +13,7 @@ FEATURES = (
     "(color histogram), hog (oriented gradients), lbp (local binary patterns), edges (census "
     "transform of edges), onnx:FILE (maps of your own network)."
 )
-KERNELS = "auto, intersection, chi2, js, hellinger, exp-chi2 or linear."
+KERNELS = "auto, intersection, chi2, js, hellinger, linear or exp-chi2; for tables also gaussian."
 
 ModelFile = Annotated[Path, typer.Argument(help="Model file.")]
 Jobs = Annotated[int, typer.Option(help="Number of threads; -1 is all processors.")]
@@ -37,13 +37,23 @@ Drop = Annotated[
     list[str] | None, typer.Option(help="Column of a table to leave out; may be repeated.")
 ]
 Features = Annotated[str, typer.Option(help=FEATURES)]
+Network = Annotated[
+    Path | None,
+    typer.Option(help="ONNX file of a network whose maps are features beside the others."),
+]
+Prefer = Annotated[
+    str,
+    typer.Option(
+        help="explainable: exact reasons unless another model is clearly better; or accurate."
+    ),
+]
 KernelName = Annotated[str, typer.Option(help=KERNELS)]
 ClassWeight = Annotated[
     str | None, typer.Option(help="balanced: every class counts the same, however few its samples.")
 ]
 Budget = Annotated[
     str | None,
-    typer.Option(help="Time limit for the search of further configurations: 90s, 5m, 1h."),
+    typer.Option(help="Time limit for the choice of the model: 90s, 5m, 1h."),
 ]
 Virtual = Annotated[str | None, typer.Option(help="Data augmentation: shift,rotate=15,flip.")]
 MaxSide = Annotated[

@@ -6,7 +6,7 @@ Stages that take more than two seconds show how much is done, and the time that 
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 
 Advance = Callable[[int], None]
 
@@ -61,6 +61,35 @@ class Console:
         took = time.monotonic() - begin
         self.seconds[name] = self.seconds.get(name, 0.0) + took
         self.say(f"{name}: {f'{steps}, ' if steps else ''}{took:.1f} s")
+
+    @contextmanager
+    def following(self) -> Iterator[Callable[[str, int, int], None]]:
+        """Yield a callback of ``fit`` that shows the stages as they come.
+
+        It takes the name of a stage, how much is done, and how much there is; a stage that begins
+        with something done is told in one line.
+        """
+        with ExitStack() as stack:
+            now, last = "", 0
+            advance: Advance = lambda steps: None  # noqa: E731
+
+            def follow(name: str, done: int, total: int) -> None:
+                nonlocal now, last, advance
+                if name != now and done > 0:
+                    self.say(f"{name}: {done} of {total} images")
+                    return
+                if name != now:
+                    stack.close()
+                    now, last = name, 0
+                    advance = stack.enter_context(self.stage(name, total if total > 1 else None))
+                if total > 1:
+                    advance(max(0, done - last))
+                last = max(last, done)
+                if done == total:
+                    stack.close()
+                    now = ""
+
+            yield follow
 
     def _lines(self, name: str, total: int | None) -> Advance:
         """Return what prints a line now and then."""

@@ -52,19 +52,6 @@ def require_new(output: str | os.PathLike[str], force: bool) -> None:
         raise InputError(f"{os.fspath(output)}: exists already; --force overwrites it")
 
 
-def counted(n: int, one: str) -> str:
-    """Return a number of things.
-
-    Examples
-    --------
-    >>> from hilbin.cli._outcome import counted
-    >>> counted(1, "image"), counted(2, "class"), counted(1200, "row")
-    ('1 image', '2 classes', '1200 rows')
-    """
-    plural = f"{one}es" if one.endswith("s") else f"{one}s"
-    return f"{n} {one if n == 1 else plural}"
-
-
 def complain(text: str) -> None:
     """One line on standard error."""
     print(f"hilbin: {' '.join(text.split())}", file=sys.stderr)

@@ -74,7 +74,9 @@ def train_command(
     output: arguments.Output,
     target: arguments.Target = None,
     features: arguments.Features = "auto",
+    network: arguments.Network = None,
     kernel: arguments.KernelName = "auto",
+    prefer: arguments.Prefer = "explainable",
     budget: arguments.Budget = None,
     virtual: arguments.Virtual = None,
     seed: arguments.Seed = 0,
@@ -90,21 +92,20 @@ def train_command(
     quiet: arguments.Quiet = False,
 ) -> int:
     """Train a classifier on images or a table."""
-    from hilbin.cli._options import TrainOptions
-    from hilbin.cli.train import summary, train
+    from hilbin.cli.train import TrainOptions, summary, train
 
-    settings = (target, features, kernel, budget, virtual, seed, jobs, max_side)
+    settings = (target, features, network, kernel, prefer, budget, virtual, seed, jobs, max_side)
     kept = (cache, keep_cache, force, id_column, tuple(drop or ()), class_weight)
-    options = TrainOptions(source, output, *settings, *kept)
-    trained = train(options, Console(quiet))
-    for file in trained.unreadable:
+    trained = train(TrainOptions(source, output, *settings, *kept), Console(quiet))
+    unreadable = trained.metadata["unreadable"]
+    for file in unreadable:
         complain(f"cannot be read: {file['name']}: {file['reason']}")
     if as_json:
         about = {k: v for k, v in trained.metadata.items() if k != "train"}
         print(json.dumps({"model": str(trained.output), "bytes": trained.n_bytes, **about}))
     else:
         print(summary(trained))
-    return SOME_UNREADABLE if trained.unreadable else DONE
+    return SOME_UNREADABLE if unreadable else DONE
 
 
 @app.command("eval", cls=_Command)
@@ -119,7 +120,7 @@ def eval_command(
     quiet: arguments.Quiet = False,
 ) -> int:
     """Evaluate a model on labeled images or a table that it has not seen."""
-    from hilbin.cli.eval import as_csv, complaints, evaluate, summary
+    from hilbin.cli.eval import as_csv, complaints, evaluate
     from hilbin.files import write_whole
 
     outcome = evaluate(model, source, report=report, jobs=jobs, console=Console(quiet))
@@ -130,7 +131,7 @@ def eval_command(
     if as_json:
         print(json.dumps({"accuracy": outcome.accuracy, **asdict(outcome)}))
     else:
-        print(summary(outcome))
+        print(outcome.summary())
         for written in filter(None, (report, csv_file)):
             print(written)
     return SOME_UNREADABLE if outcome.unreadable else DONE

@@ -4,13 +4,12 @@ import os
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from hilbin.cli._classifiers import LINEAR
+from hilbin.auto import Evaluation
 from hilbin.cli._console import Console
-from hilbin.cli._options import TrainOptions
 from hilbin.cli._patches import TEST, TRAIN, write_patches
-from hilbin.cli.eval import Evaluated, as_csv, evaluate
+from hilbin.cli.eval import as_csv, evaluate
 from hilbin.cli.explain import explain
-from hilbin.cli.train import train
+from hilbin.cli.train import TrainOptions, train
 from hilbin.files import write_whole
 from hilbin.images import find_images
 
@@ -80,7 +79,7 @@ def demo(
         force=True,
     )
     train(options, console)
-    train(replace(options, output=linear, kernel=LINEAR, keep_cache=False), Console(quiet=True))
+    train(replace(options, output=linear, kernel="linear", keep_cache=False), Console(quiet=True))
     test = folder / TEST
     plain = evaluate(linear, test, jobs=jobs)
     report, mistakes, why = (folder / f for f in ("report.html", "mistakes.csv", "why.png"))
@@ -99,7 +98,7 @@ def demo(
     return Shown(counts[TRAIN], found.n, n_classes, found.accuracy, plain.accuracy, *files)
 
 
-def _explain_one(model: Path, test: Path, found: Evaluated, picture: Path, jobs: int) -> None:
+def _explain_one(model: Path, test: Path, found: Evaluation, picture: Path, jobs: int) -> None:
     """The worst mistake; the first image if there is none."""
     if found.mistakes:
         worst = found.mistakes[0]

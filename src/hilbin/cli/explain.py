@@ -5,19 +5,22 @@ import io
 import os
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import joblib
 
 from hilbin import parallel
-from hilbin._arrays import Array
-from hilbin.cli._models import Model, load_model
+from hilbin.auto import ImageClassifier, TableClassifier
+from hilbin.auto.table_data import as_table
+from hilbin.cli._models import known_class, load_model
 from hilbin.cli._outcome import InputError
 from hilbin.cli._why_picture import why_picture
 from hilbin.files import write_whole
 from hilbin.images import read_image
-from hilbin.inspection import Explanation, explain_image, explain_row
+from hilbin.inspection import Explanation
 from hilbin.inspection.heat_maps import VersusError
+
+Output = str | os.PathLike[str] | None
 
 SHOWN = 8  # features that are printed
 
@@ -37,7 +40,7 @@ def explain(
     Parameters
     ----------
     model : path
-        A file that ``hilbin train`` wrote.
+        The model file.
     path : path
         The image or the table.
     label : str, optional
@@ -56,68 +59,46 @@ def explain(
     why : Explanation
     """
     loaded = load_model(Path(model))
-    if loaded.of_images and row is not None:
+    if isinstance(loaded, ImageClassifier) and row is not None:
         raise InputError("--row is for tables; this model is of images")
-    for name, value in (("--class", label), ("--versus", versus)):
-        if value is not None and value not in loaded.classes:
-            raise InputError(
-                f"{name}: the model does not know {value!r}; it knows {', '.join(loaded.classes)}"
-            )
+    asked = {
+        "class_": known_class(loaded, label, "--class"),
+        "versus": known_class(loaded, versus, "--versus"),
+    }
     with joblib.parallel_config(n_jobs=jobs), parallel.blas_threads(jobs):
-        why = _explained(loaded, Path(path), row, label, versus, whole=output is not None)
-        if output is not None and not loaded.of_images:
-            write_whole(output, as_csv(why).encode(errors="surrogateescape"))
-            why = replace(why, features=why.features[:SHOWN])
-        if output is not None and why.heat is not None:
-            side = loaded.features.max_side
-            shown = read_image(path, max_side=None if side is None else 2 * side, color=True)
-            unit = "pixel" if why.exact else "cell"
-            write_whole(output, why_picture(shown, why.heat, *why.caption(), unit))
+        try:
+            if isinstance(loaded, ImageClassifier):
+                return _of_image(loaded, Path(path), asked, output)
+            return _of_row(loaded, Path(path), row, asked, output)
+        except VersusError as error:
+            raise InputError(f"--{error}") from None
+
+
+def _of_image(
+    model: ImageClassifier, path: Path, asked: dict[str, Any], output: Output
+) -> Explanation:
+    why = model.explain(path, **asked)
+    if output is not None and why.heat is not None:
+        side = model.max_side
+        shown = read_image(path, max_side=None if side is None else 2 * side, color=True)
+        unit = "pixel" if why.exact else "cell"
+        write_whole(output, why_picture(shown, why.heat, *why.caption(), unit))
     return why
 
 
-def _explained(
-    model: Model,
-    path: Path,
-    row: int | None,
-    label: str | None,
-    versus: str | None,
-    whole: bool,
+def _of_row(
+    model: TableClassifier, path: Path, row: int | None, asked: dict[str, Any], output: Output
 ) -> Explanation:
-    try:
-        if model.of_images:
-            known = model.calibration is not None
-            scores = model.image_scores([path])[0] if known else None
-            return explain_image(
-                model.features,
-                model.classifier,
-                path,
-                class_=label,
-                versus=versus,
-                feature_name=model.metadata["features"],
-                probabilities=_first(model, scores),
-            )
-        rows, columns = _table(model, path, row)
-        number = cast(int, row) - 1
-        return explain_row(
-            model.classifier,
-            rows,
-            number,
-            class_=label,
-            versus=versus,
-            feature_names=columns,
-            name=f"{path}:{row}",
-            top=len(columns) if whole else SHOWN,
-            probabilities=_first(model, model.scores(rows[number : number + 1])),
-        )
-    except VersusError as error:
-        raise InputError(f"--{error}") from None
-
-
-def _first(model: Model, scores: Array | None) -> Array | None:
-    """Return the probabilities of the first row, if the model has some."""
-    found = None if scores is None else model.probabilities(scores)
-    return None if found is None else found[0]
+    if row is None:
+        raise InputError("say by --row which row of the table, from 1")
+    table = as_table(path)
+    if row > table.n_rows:
+        raise InputError(f"--row {row}: {path} has {table.n_rows} rows")
+    whole = model.model_[0].input_columns_.size
+    why = model.explain(table, row - 1, **asked, top=SHOWN if output is None else whole)
+    if output is not None:
+        write_whole(output, as_csv(why).encode(errors="surrogateescape"))
+    return replace(why, name=f"{path}:{row}", features=why.features[:SHOWN])
 
 
 def as_csv(why: Explanation) -> str:
@@ -128,13 +109,3 @@ def as_csv(why: Explanation) -> str:
     for one in why.features:
         writer.writerow([one["feature"], one["value"], one["adds"]])
     return text.getvalue()
-
-
-def _table(model: Model, path: Path, row: int | None) -> tuple[Any, list[str]]:
-    """The rows of a table that has the one asked for, and the names of its columns."""
-    if row is None:
-        raise InputError("say by --row which row of the table, from 1")
-    rows = model.table(path).rows
-    if row > rows.shape[0]:
-        raise InputError(f"--row {row}: {path} has {rows.shape[0]} rows")
-    return rows, model.columns(rows.shape[1])

@@ -4,13 +4,12 @@ from pathlib import Path
 from typing import Any
 
 from hilbin import persist
-from hilbin.cli._metadata import accuracy_line
-from hilbin.cli._models import complete, require_file
-from hilbin.cli._outcome import counted
+from hilbin.auto.base import accuracy_lines, counted
+from hilbin.cli._models import require_file
 
 
 def info(model: str | Path) -> persist.ModelInfo:
-    """What a model file says about itself.
+    """Read what a model file says about itself.
 
     Parameters
     ----------
@@ -37,13 +36,12 @@ def info(model: str | Path) -> persist.ModelInfo:
 
 
 def as_text(path: str | Path, found: persist.ModelInfo) -> str:
-    """The same in lines for people."""
+    """Return the same in lines for people."""
     about = found.metadata
     lines = [f"{path}: {found.class_name}, {found.n_bytes / 1e6:.1f} MB"]
-    if "kind" not in about:  # saved by hilbin.persist.save, not by hilbin train or hilbin.auto
+    if "kind" not in about:  # neither an ImageClassifier nor a TableClassifier
         notes = [f"{key}: {value}" for key, value in about.items()]
         return "\n".join([*lines, *notes, _versions(found.versions)])
-    about = about if "command" in about else complete(about)
     per_class = about["data"]["per_class"]
     listed = ", ".join(f"{name} ({per_class.get(name, 0)})" for name in about["classes"])
     of_images = about["kind"] == "images"
@@ -51,8 +49,8 @@ def as_text(path: str | Path, found: persist.ModelInfo) -> str:
     number = counted(about["data"]["n"], "image" if of_images else "row")
     lines += [
         f"{counted(len(about['classes']), 'class')} of {things}: {listed}",
-        f"features: {about['features'] or 'the columns of the table'}; kernel: {about['kernel']}",
-        accuracy_line(about["cv"]),
+        f"features: {about.get('features', 'the columns of the table')}; model: {about['model']}",
+        *accuracy_lines(about),
         f"made {about['created']} by: {about['command']}",
         f"data: {about['data']['source']}, {number}, sha256 {about['data']['sha256']}",
         _versions(about["versions"]),

@@ -12,11 +12,13 @@ import joblib
 import numpy as np
 
 from hilbin import parallel
+from hilbin.auto import ImageClassifier, TableClassifier
 from hilbin.cli._console import Console
 from hilbin.cli._models import Model, load_model
 from hilbin.cli._outcome import InputError
 from hilbin.cli._sorting import copy_into, folder_names
 from hilbin.images import find_images
+from hilbin.inspection import class_scores
 
 BLOCK = 64
 UNKNOWN = "unknown"
@@ -38,12 +40,12 @@ class Prediction:
         Whether the score is too low.
     top : list of (str, float)
         The best labels and their scores.
+    probabilities : list of float
+        Probabilities of the labels of ``top``.
     copy : str or None
         Where the image was copied to.
     id : str or None
         Name of the row, if a column of the table holds it.
-    probabilities : list of float or None
-        Probabilities of the labels of ``top``, if the model has some.
     """
 
     path: str
@@ -51,9 +53,9 @@ class Prediction:
     score: float
     rejected: bool
     top: list[tuple[str, float]]
+    probabilities: list[float]
     copy: str | None = None
     id: str | None = None
-    probabilities: list[float] | None = None
 
 
 @dataclass
@@ -81,12 +83,12 @@ def predict(
     jobs: int = -1,
     console: Console | None = None,
 ) -> Predicted:
-    """Labels of images, or of the rows of tables.
+    """Predict the labels of images, or of the rows of tables.
 
     Parameters
     ----------
     model : path
-        A file that ``hilbin train`` wrote.
+        The model file.
     paths : sequence of paths
         Images and folders of images; tables, if the model is of tables.
     top : int, default=1
@@ -123,10 +125,10 @@ def predict(
     loaded = load_model(Path(model))
     if reject is not None and not 0 <= reject <= 1:
         raise InputError(f"--reject must be from 0 to 1, got {reject}")
-    threshold = -np.inf if reject is None else loaded.threshold(reject)
+    threshold = -np.inf if reject is None else loaded.score_threshold(reject)
     decide = _decider(loaded, top, threshold)
     with joblib.parallel_config(n_jobs=jobs), parallel.blas_threads(jobs):
-        if not loaded.of_images:
+        if isinstance(loaded, TableClassifier):
             if sort_into is not None:
                 raise InputError("--sort-into copies images; this model is of tables")
             return _of_tables(loaded, [Path(p) for p in paths], decide)
@@ -139,18 +141,18 @@ Decide = Callable[[str, Any], Prediction]
 
 
 def _decider(model: Model, top: int, threshold: float) -> Decide:
-    classes = model.classes
+    classes = [str(c) for c in model.classes_]
 
     def decide(path: str, scores: Any) -> Prediction:
         order = np.argsort(-scores, kind="stable")[: max(1, top)]
         best = [(classes[k], float(scores[k])) for k in order]
         label, score = best[0]
         rejected = bool(score < threshold)
-        shares = model.probabilities(scores[None])
-        told = None if shares is None else [float(shares[0, k]) for k in order]
+        shares = model.class_probabilities(scores[None])[0]
         return Prediction(
-            path, UNKNOWN if rejected else label, score, rejected, best, probabilities=told
-        )
+            path, UNKNOWN if rejected else label, score, rejected, best,
+            [float(shares[k]) for k in order],
+        )  # fmt: skip
 
     return decide
 
@@ -165,13 +167,17 @@ def _listed(paths: Sequence[Path]) -> list[Path]:
 
 
 def _of_images(
-    model: Model, images: list[Path], decide: Decide, folder: Path | None, console: Console
+    model: ImageClassifier,
+    images: list[Path],
+    decide: Decide,
+    folder: Path | None,
+    console: Console,
 ) -> Predicted:
-    folders = folder_names(dict.fromkeys([*model.classes, UNKNOWN]))
+    folders = folder_names(dict.fromkeys([*map(str, model.classes_), UNKNOWN]))
     found = Predicted()
     with console.stage("predicting", len(images)) as advance:
         for begin, end in parallel.ranges(len(images), BLOCK):
-            scores, unreadable = model.image_scores(images[begin:end])
+            scores, unreadable = model.scores_with_errors(images[begin:end])
             for i, path in enumerate(images[begin:end]):
                 if i in unreadable:
                     reason = unreadable[i].reason
@@ -186,31 +192,29 @@ def _of_images(
     return found
 
 
-def _of_tables(model: Model, paths: Sequence[Path], decide: Decide) -> Predicted:
+def _of_tables(model: TableClassifier, paths: Sequence[Path], decide: Decide) -> Predicted:
     found = Predicted()
     for path in paths:
-        table = model.table(path)
-        for i, scores in enumerate(model.scores(table.rows)):
+        names = model.row_names(path)
+        for i, scores in enumerate(class_scores(model, path)):
             one = decide(f"{path}:{i + 1}", scores)
-            name = None if table.ids is None else table.ids[i]
-            found.predictions.append(replace(one, id=name))
+            found.predictions.append(replace(one, id=None if names is None else names[i]))
     return found
 
 
 def as_csv(found: Predicted) -> str:
     """Return the predictions as a CSV file, a line for each.
 
-    Columns are the path, the ID if there is one, and label, score and maybe probability of the
-    best classes.
+    Columns are the path, the ID if there is one, and label, score and probability of the best
+    classes.
     """
     most = max((len(p.top) for p in found.predictions), default=1)
     named = any(p.id is not None for p in found.predictions)
-    known = any(p.probabilities is not None for p in found.predictions)
-    what = ["label", "score", *(["probability"] if known else [])]
     ends = ["", *(f"_{k}" for k in range(2, most + 1))]
+    heads = [what + end for end in ends for what in ("label", "score", "probability")]
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["path", *(["id"] if named else []), *(w + end for end in ends for w in what)])
+    writer.writerow(["path", *(["id"] if named else []), *heads])
     for one in found.predictions:
         first = [one.path, *([one.id] if named else [])]
         writer.writerow([*first, *(value for values in _told(one) for value in values)])
@@ -218,23 +222,18 @@ def as_csv(found: Predicted) -> str:
 
 
 def as_lines(found: Predicted) -> str:
-    """Return the predictions as lines, by tabs: path, ID if there is one, labels and how sure.
-
-    How sure the model is of a label is a percentage, or a score if it has no probabilities.
-    """
+    """Return the predictions as lines, by tabs: path, ID if there is one, labels, percentages."""
     lines = []
     for one in found.predictions:
         words = [one.path, *([] if one.id is None else [one.id])]
-        for label, score, *probability in _told(one):
-            words += [label, f"{probability[0]:.1%}" if probability else f"{score:.3f}"]
+        for label, _, probability in _told(one):
+            words += [label, f"{probability:.1%}"]
         lines.append("\t".join(words))
     return "\n".join(lines)
 
 
-def _told(one: Prediction) -> list[tuple[Any, ...]]:
-    """Return label, score and maybe probability of the best classes."""
+def _told(one: Prediction) -> list[tuple[str, float, float]]:
+    """Return label, score and probability of the best classes."""
     labels = [one.label, *(label for label, _ in one.top[1:])]
     scores = [score for _, score in one.top]
-    if one.probabilities is None:
-        return list(zip(labels, scores, strict=True))
     return list(zip(labels, scores, one.probabilities, strict=True))

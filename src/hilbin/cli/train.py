@@ -1,32 +1,116 @@
-"""``hilbin train``: labeled images or a table to a model file."""
+"""``hilbin train``: labeled images or a table to a model file.
+
+The command is :class:`~hilbin.auto.ImageClassifier` or :class:`~hilbin.auto.TableClassifier` with
+the same parameters, and gives the same model.
+"""
 
 import os
-import time
-from dataclasses import dataclass
+import re
+import shlex
+import warnings
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
 import joblib
-from sklearn.pipeline import Pipeline
 
-from hilbin import parallel, persist
+from hilbin import parallel
+from hilbin.auto import ImageClassifier, TableClassifier
 from hilbin.auto.image_data import Cache
-from hilbin.cli._classifiers import LINEAR, check_kernel_name
+from hilbin.auto.table_data import SUFFIXES, SVMLIGHT
 from hilbin.cli._console import Console
-from hilbin.cli._features import check_features
-from hilbin.cli._material import ImageMaterial, TableMaterial
-from hilbin.cli._metadata import about_model, accuracy_line
-from hilbin.cli._options import AUTO, BALANCED, TrainOptions, seconds_of
-from hilbin.cli._outcome import InputError, counted, require_new
-from hilbin.cli._search import Material, attempt, make, search
-from hilbin.cli._sources import open_source
-from hilbin.cli._tables import Table
-from hilbin.images.augment import parse_transforms
+from hilbin.cli._outcome import InputError, require_new
+from hilbin.images import UnreadableImageWarning
+from hilbin.images.folders import ImageListError
+
+AUTO = "auto"
+UNITS = {"s": 1, "m": 60, "h": 3600}
+# do not change the model
+SILENT = ("source", "output", "jobs", "cache", "keep_cache", "force")
+FOR_IMAGES = ("features", "network", "virtual", "max_side")
+FOR_TABLES = ("target", "id", "drop")
+
+
+@dataclass(frozen=True)
+class TrainOptions:
+    """Arguments of :func:`train`.
+
+    Parameters
+    ----------
+    source : path
+        A folder with a folder for every class, a CSV file with the columns ``path`` and ``label``,
+        or a table.
+    output : path
+        Where the model goes.
+    target, id, drop
+        Columns of a table: labels, names of rows, and those to leave out.
+    features, network, virtual, max_side
+        As in :class:`~hilbin.auto.ImageClassifier`.
+    kernel, prefer, class_weight
+        As in the classifiers.
+    budget : str, optional
+        Time limit of the choice, such as ``90s``, ``5m``, ``1h``.
+    seed : int, default=0
+        Random seed.
+    jobs : int, default=-1
+        Threads; -1 is all processors.
+    cache : path, optional
+        Cache folder for extracted features until the model is written; beside the output by
+        default.
+    keep_cache : bool, default=False
+        Whether to keep the cache afterwards.
+    force : bool, default=False
+        Whether to overwrite the output.
+
+    Examples
+    --------
+    >>> from hilbin.cli.train import TrainOptions
+    >>> TrainOptions("photos", "m.hilbin", seed=3).command()
+    'hilbin train photos -o m.hilbin --seed 3'
+    """
+
+    source: str | os.PathLike[str]
+    output: str | os.PathLike[str]
+    target: str | None = None
+    features: str = AUTO
+    network: str | os.PathLike[str] | None = None
+    kernel: str = AUTO
+    prefer: str = "explainable"
+    budget: str | None = None
+    virtual: str | None = None
+    seed: int = 0
+    jobs: int = -1
+    max_side: int = 256
+    cache: str | os.PathLike[str] | None = None
+    keep_cache: bool = False
+    force: bool = False
+    id: str | None = None
+    drop: tuple[str, ...] = ()
+    class_weight: str | None = None
+
+    def command(self) -> str:
+        """Return the command line that asks for the same model."""
+        words = ["hilbin", "train", os.fspath(self.source), "-o", os.fspath(self.output)]
+        for option in fields(self):
+            value = getattr(self, option.name)
+            if option.name not in SILENT and value != option.default:
+                for one in value if isinstance(value, tuple) else (value,):
+                    words += [f"--{option.name.replace('_', '-')}", str(one)]
+        return shlex.join(words)
+
+    def cache_folder(self) -> Path:
+        """Return the cache folder for extracted features."""
+        return Path(f"{os.fspath(self.output)}.cache" if self.cache is None else self.cache)
+
+    def given(self, names: tuple[str, ...]) -> list[str]:
+        """Return those of the options that are not at their default."""
+        defaults = {option.name: option.default for option in fields(self)}
+        return [name for name in names if getattr(self, name) != defaults[name]]
 
 
 @dataclass(frozen=True)
 class Trained:
-    """What training gave.
+    """A model and its file.
 
     Parameters
     ----------
@@ -34,18 +118,18 @@ class Trained:
         The model file.
     n_bytes : int
         Its size.
-    metadata : dict
-        What it says about itself, as :func:`hilbin.persist.info` gives it.
+    model : ImageClassifier or TableClassifier
+        The model.
     """
 
     output: Path
     n_bytes: int
-    metadata: dict[str, Any]
+    model: Any
 
     @property
-    def unreadable(self) -> list[dict[str, str]]:
-        """Names of files that could not be read, and reasons."""
-        found: list[dict[str, str]] = self.metadata["unreadable"]
+    def metadata(self) -> dict[str, Any]:
+        """How the model was made."""
+        found: dict[str, Any] = self.model.metadata_
         return found
 
 
@@ -55,6 +139,7 @@ def train(options: TrainOptions, console: Console | None = None) -> Trained:
     Parameters
     ----------
     options : TrainOptions
+        What to train, and from what.
     console : Console, optional
         Told of the progress; nobody by default.
 
@@ -75,39 +160,80 @@ def train(options: TrainOptions, console: Console | None = None) -> Trained:
     (['thick', 'thin'], 4)
     """
     console = Console(quiet=True) if console is None else console
-    end = time.monotonic() + (seconds_of(options.budget) if options.budget else 0)
     check(options)
-    data = open_source(options.source, options.target, id=options.id, drop=options.drop)
-    cache = Cache(options.cache_folder())
+    images = is_of_images(options)
+    fit = _fit_images if images else _fit_table
     with joblib.parallel_config(n_jobs=options.jobs), parallel.blas_threads(options.jobs):
         try:
-            material: Material = (
-                TableMaterial(options, data)
-                if isinstance(data, Table)
-                else ImageMaterial(options, data, cache, console)
-            )
-            trained = _train(options, material, console, end)
+            model = fit(options, console)
         except KeyboardInterrupt:
-            hint = () if isinstance(data, Table) else ("run the same command again to continue",)
+            hint = ("run the same command again to continue",) if images else ()
             raise KeyboardInterrupt(*hint) from None
-    if not options.keep_cache:
-        cache.remove()
-    return trained
+    model.metadata_["command"] = options.command()
+    model.save(options.output)
+    if images and not options.keep_cache:
+        Cache(options.cache_folder()).remove()
+    return Trained(Path(options.output), os.path.getsize(options.output), model)
+
+
+def _fit_images(options: TrainOptions, console: Console) -> ImageClassifier:
+    model = ImageClassifier(
+        options.features, network=options.network, virtual=options.virtual,
+        max_side=options.max_side, cache=options.cache_folder(), **_common(options),
+    )  # fmt: skip
+    with warnings.catch_warnings(), console.following() as callback:
+        warnings.simplefilter("ignore", UnreadableImageWarning)  # they are listed at the end
+        try:
+            model.fit(options.source, callback=callback)
+        except ImageListError as error:
+            raise InputError(
+                f"{error}; for a table, say by --target where the labels are"
+            ) from None
+    return model.set_params(cache=None)  # the file is the same wherever the cache was
+
+
+def _fit_table(options: TrainOptions, console: Console) -> TableClassifier:
+    drop = list(options.drop) or None
+    model = TableClassifier(id=options.id, drop=drop, **_common(options))
+    with console.following() as callback:
+        return model.fit(options.source, target=options.target, callback=callback)
+
+
+def _common(options: TrainOptions) -> dict[str, Any]:
+    return {
+        "kernel": options.kernel,
+        "prefer": options.prefer,
+        "class_weight": options.class_weight,
+        "max_time": None if options.budget is None else seconds_of(options.budget),
+        "random_state": options.seed,
+    }
+
+
+def is_of_images(options: TrainOptions) -> bool:
+    """Tell whether the source is of images, or else a table; raise for what does not fit it."""
+    path = Path(options.source)
+    suffix = Path(path.name.lower().removesuffix(".gz")).suffix
+    if not path.exists():
+        raise InputError(f"{path}: there is no such file or folder")
+    images = path.is_dir() or (suffix == ".csv" and options.target is None)
+    for name in options.given(FOR_TABLES if images else FOR_IMAGES):
+        raise InputError(
+            f"--{name.replace('_', '-')} is for {'tables' if images else 'images'}; "
+            f"{path} is {'a folder or list of images' if images else 'a table'}"
+        )
+    if not images and suffix not in SUFFIXES:
+        raise InputError(f"{path}: neither a folder nor a table ({', '.join(SUFFIXES)})")
+    if not images and options.target is None and suffix not in SVMLIGHT:
+        raise InputError(f"{path}: say by --target where the labels are")
+    return images
 
 
 def check(options: TrainOptions) -> None:
-    """Complain about options that are wrong before any work is done."""
-    if options.features != AUTO:
-        check_features(options.features)
-    if options.kernel != AUTO:
-        check_kernel_name(options.kernel)
-    if options.class_weight not in (None, BALANCED):
-        raise InputError(f"--class-weight: {options.class_weight!r} is not {BALANCED!r}")
-    if options.virtual is not None:
-        try:
-            parse_transforms(options.virtual)
-        except ValueError as error:
-            raise InputError(f"--virtual: {error}") from None
+    """Raise for options that are wrong before any work is done."""
+    if options.class_weight not in (None, "balanced"):
+        raise InputError(f"--class-weight: {options.class_weight!r} is not 'balanced'")
+    if options.budget is not None:
+        seconds_of(options.budget)
     if options.seed < 0 or options.seed >= 2**32:
         raise InputError(f"--seed must be from 0 to 4294967295, got {options.seed}")
     output = Path(options.output)
@@ -120,45 +246,28 @@ def check(options: TrainOptions) -> None:
         raise InputError(f"{output.parent}: not allowed to write there")
 
 
-def _train(options: TrainOptions, material: Material, console: Console, end: float) -> Trained:
-    best, tried = search(options, material, console, lambda: end - time.monotonic())
-    trial = best.trial
-    linear = best
-    if trial.kernel != LINEAR and best.held_out is not None:
-        plain = type(trial)(trial.features, LINEAR)
-        linear = attempt(plain, material, options, console, "linear baseline")
-    examples = material.examples(trial.features)
-    with console.stage("training"):
-        made = make(trial, material, options.seed, options.class_weight)
-        model = made().fit(examples.rows, examples.labels)
-    pipeline = Pipeline([*material.steps(trial.features), ("classifier", model)])
-    metadata = about_model(options, material, best, linear, tried, console.seconds)
-    metadata["classes"] = [str(c) for c in model.classes_]
-    persist.save(pipeline, options.output, metadata=metadata)
-    return Trained(Path(options.output), os.path.getsize(options.output), metadata)
+def seconds_of(budget: str) -> float:
+    """Return the seconds of a budget.
+
+    Examples
+    --------
+    >>> from hilbin.cli.train import seconds_of
+    >>> seconds_of("90s"), seconds_of("1.5m"), seconds_of("1h")
+    (90.0, 90.0, 3600.0)
+    """
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([smh])\s*", budget)
+    if match is None or float(match[1]) == 0:
+        raise InputError(f"--budget: {budget!r} is no time such as 90s, 5m or 1h")
+    return float(match[1]) * UNITS[match[2]]
 
 
 def summary(trained: Trained) -> str:
-    """What the command prints."""
+    """Return what the command prints."""
     about = trained.metadata
-    thing = "image" if about["kind"] == "images" else "row"
-    used = ", ".join(filter(None, (about["features"], about["kernel"])))
-    lines = [
-        f"{trained.output}: {counted(len(about['classes']), 'class')}, "
-        f"{counted(about['data']['n'], thing)}, "
-        f"{used}, {trained.n_bytes / 1e6:.1f} MB"
-    ]
-    lines.append(accuracy_line(about["cv"]))
-    if len(about["tried"]) > 1:
-        lines += [f"tried: {_outcome(one)}" for one in about["tried"]]
+    size = f"{trained.n_bytes / 1e6:.1f} MB"
+    first, *rest = trained.model.summary().splitlines()
+    lines = [f"{trained.output}: {first}, {size}", *rest]
     if about["suspicious"]:
         count = len(about["suspicious"])
-        look = "1 label looks" if count == 1 else f"{count} labels look"
-        lines.append(f"{look} wrong; hilbin info lists {'it' if count == 1 else 'them'}")
+        lines[-1] += f"; hilbin info lists {'it' if count == 1 else 'them'}"
     return "\n".join(lines)
-
-
-def _outcome(tried: dict[str, Any]) -> str:
-    accuracy = tried["accuracy"]
-    told = "not, for lack of time" if accuracy is None else f"{accuracy:.1%}"
-    return f"{tried['configuration']}: {told}"

@@ -93,18 +93,25 @@ def _from_folders(root: Path) -> tuple[list[Path], list[str]]:
     return paths, labels
 
 
+class ImageListError(ValueError):
+    """A CSV file that is no list of images."""
+
+
 def _from_table(path: Path) -> tuple[list[Path], list[str]]:
-    with open(path, newline="", encoding="utf-8-sig") as file:
-        reader = csv.DictReader(file)
-        if not {"path", "label"} <= set(reader.fieldnames or ()):
-            raise ValueError(
-                f"{path}: the first line must name the columns path and label, "
-                f"found {reader.fieldnames}"
-            )
-        rows = [(reader.line_num, row["path"], row["label"]) for row in reader]
+    try:
+        with open(path, newline="", encoding="utf-8-sig") as file:
+            reader = csv.DictReader(file)
+            names = reader.fieldnames
+            rows = [(reader.line_num, row.get("path"), row.get("label")) for row in reader]
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise ImageListError(f"{path}: not a CSV file in UTF-8: {error}") from None
+    if not {"path", "label"} <= set(names or ()):
+        raise ImageListError(
+            f"{path}: the first line must name the columns path and label, found {names}"
+        )
     for line, name, label in rows:
         if not name or not label:
             raise ValueError(f"{path}, line {line}: a path or a label is missing")
     if not rows:
         raise ValueError(f"{path}: no line after the names of the columns")
-    return [path.parent / name for _, name, _ in rows], [label for _, _, label in rows]
+    return [path.parent / str(name) for _, name, _ in rows], [str(label) for *_, label in rows]
