@@ -33,10 +33,8 @@ ALLOWED = {
     "inspection": BOTTOM | {"estimators", "images", "kernels", "maps"},
     "report": BOTTOM | {"inspection"},
     "persist": BOTTOM | {"estimators", "images", "kernels", "maps"},
-    "auto": BOTTOM
-    | {"estimators", "images", "inspection", "kernels", "maps", "persist", "report", "stream"},
-    "cli": BOTTOM
-    | {"auto", "estimators", "images", "inspection", "kernels", "maps", "persist", "report"},
+    "auto": BOTTOM | {"estimators", "images", "inspection", "kernels", "maps", "persist", "report"},
+    "cli": BOTTOM | {"auto", "images", "inspection", "persist", "report"},
 }
 
 

@@ -8,7 +8,8 @@ from sklearn.pipeline import make_pipeline
 
 from hilbin import persist
 from hilbin.auto import ChannelMap, ChannelWeights, DualRidgeClassifier
-from hilbin.auto.channels import ChannelGrams, Dual, check_channels, class_targets
+from hilbin.auto.channels import check_channels
+from hilbin.auto.dual import ChannelGrams, Dual, class_targets
 from hilbin.inspection import contributions
 from hilbin.kernels import Chi2, Hellinger, Intersection
 
@@ -199,7 +200,7 @@ def test_wrong_parameters_are_refused():
 
 
 def test_too_many_rows_are_refused(monkeypatch):
-    monkeypatch.setattr("hilbin.auto.channels.MOST_ROWS", 20)
+    monkeypatch.setattr("hilbin.auto.dual.MOST_ROWS", 20)
     X, y = rows(30)
     with pytest.raises(ValueError, match="at most 20 rows"):
         DualRidgeClassifier().fit(X, y)

@@ -9,7 +9,7 @@ from sklearn.linear_model import RidgeClassifier
 
 import hilbin
 from hilbin.auto import ImageClassifier
-from hilbin.auto.channels import Dual
+from hilbin.auto.dual import Dual
 from hilbin.auto.image_candidates import ImageRows, RidgeCandidate, SupportCandidate
 from hilbin.auto.image_data import (
     Cache,

@@ -7,7 +7,8 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 
-from hilbin.auto.table_data import TableEncoder, as_table, parsed, read_labeled, read_table
+from hilbin.auto.table_data import as_table, parsed, read_labeled, read_table
+from hilbin.auto.table_encoder import TableEncoder
 from hilbin.persist import load, save
 
 
@@ -224,7 +225,7 @@ def test_archives_and_svmlight(tmp_path):
         ("t.parquet", "nonsense", "not a Parquet file"),
         ("t.npz", "nonsense", "not a NumPy archive"),
         ("t.svmlight", "1 a:b\n", "not an svmlight file"),
-        ("t.jpg", "x", "not a table \("),
+        ("t.jpg", "x", r"not a table \("),
         ("t.csv.gz", "not packed", "not a text in UTF-8"),
     ],
 )

@@ -7,8 +7,9 @@ and gives calibrated probabilities and reasons.
 """
 
 from hilbin.auto.candidates import row_candidates
-from hilbin.auto.channels import ChannelMap, ChannelWeights, DualRidgeClassifier, DualSVC
+from hilbin.auto.channels import ChannelMap, ChannelWeights
 from hilbin.auto.choice import Candidate, Choice, choose
+from hilbin.auto.dual import DualRidgeClassifier, DualSVC
 from hilbin.auto.evaluation import Evaluation, Mistake
 from hilbin.auto.image_classifier import ImageClassifier
 from hilbin.auto.table_classifier import TableClassifier

@@ -66,6 +66,12 @@ class Mistake:
         By how much the score of the predicted class is higher.
     true_score, predicted_score : float
         Scores of both classes.
+
+    Examples
+    --------
+    >>> from hilbin.auto import Mistake
+    >>> Mistake("new/1.jpg", "heron", "egret", 0.5, -0.25, 0.25).predicted
+    'egret'
     """
 
     path: str

@@ -14,6 +14,7 @@ penalty, the held-out scores of every ridge and, if one is chosen, the model its
 of :math:`\chi^2` is compared by its distances :math:`K_{ii} + K_{jj} - 2 K_{ij}`.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,19 +25,17 @@ from sklearn.svm import LinearSVC
 from hilbin import parallel
 from hilbin._arrays import Array
 from hilbin._state import stored
-from hilbin.auto.channels import (
+from hilbin.auto.channels import Channel, ChannelMap, ChannelWeights
+from hilbin.auto.choice import class_scores, correct_rows
+from hilbin.auto.dual import (
     ALPHAS,
     MOST_ROWS,
-    Channel,
     ChannelGrams,
-    ChannelMap,
-    ChannelWeights,
     Dual,
     DualRidgeClassifier,
     DualSVC,
     class_targets,
 )
-from hilbin.auto.choice import class_scores, correct_rows
 from hilbin.estimators import IntersectionSVC, KernelSVC
 from hilbin.estimators._fit import class_factors
 from hilbin.kernels import (
@@ -50,6 +49,7 @@ from hilbin.kernels import (
 from hilbin.maps import AdditiveMap
 
 KERNELS = ("auto", "chi2", "intersection", "js", "hellinger", "linear", "exp-chi2")
+PLAIN = "square roots + LinearSVC"
 COMPONENTS = 3  # features per value
 POWERS = (1.0, 2.0)  # of the weights of the channels
 BINS = 16  # of the intersection SVM: more make larger models, not better ones
@@ -164,30 +164,71 @@ def _accuracy(scores: Array, y: Array) -> float:
     return float(right[~np.isnan(right)].mean()) if not np.isnan(right).all() else 0.0
 
 
-@stored
 @dataclass
-class RidgeCandidate:
-    """A ridge classifier on the mapped and weighted channels.
+class ImageCandidate:
+    """Base of the candidates: they score images by models that have not seen them.
 
     Parameters
     ----------
     name : str
         Name of the candidate.
     data : ImageRows or None
-        The training rows.
-    kernel : AdditiveKernel or None
-        Kernel of the values; None is linear.
+        The training rows; None once they are forgotten.
     """
 
     name: str
     data: ImageRows | None
+
+    @property
+    def rows(self) -> ImageRows:
+        """The training rows."""
+        assert self.data is not None, "the candidate has forgotten its rows"
+        return self.data
+
+    def by_folds(
+        self, images: Array, y: Array, folds: Array, fit: Callable[[Array, Array, Array], Array]
+    ) -> Array:
+        """Return the held-out scores of images.
+
+        Parameters
+        ----------
+        images : int array of shape (n_images,)
+            Numbers of images.
+        y, folds : int array of shape (n_images,)
+            Numbers of classes, and of the folds that leave the images out.
+        fit : callable
+            Takes the rows to train on (copies included), their classes, and the rows to score.
+        """
+        data = self.rows
+        used, place = data.places(images)
+        scores = np.full((y.size, int(y.max()) + 1), np.nan)
+        for fold in range(folds.max() + 1):
+            train = np.flatnonzero(folds[place] != fold)
+            test = np.flatnonzero((folds[place] == fold) & ~data.is_copy[used])
+            scores[place[test]] = fit(used[train], y[place[train]], used[test])
+        return scores
+
+
+@stored
+@dataclass
+class RidgeCandidate(ImageCandidate):
+    """A ridge classifier on the mapped and weighted channels.
+
+    Parameters
+    ----------
+    name, data
+        As in :class:`ImageCandidate`.
+    kernel : AdditiveKernel or None
+        Kernel of the values; None is linear.
+    """
+
     kernel: AdditiveKernel | None
     explainable: bool = True
     alpha: float | None = None
 
     def held_out(self, rows: Any, y: Array, folds: Array, seed: int) -> Array:
         """Score images by a model that has not seen them; ``rows`` are numbers of images."""
-        data = self._data
+        data = self.rows
         _, grams, weights = data.of_kernel(self.kernel)
         K = grams.combined(weights)
         if self.alpha is None:
@@ -205,14 +246,9 @@ class RidgeCandidate:
         scores[place[originals]] = found[originals]
         return _both(scores)
 
-    @property
-    def _data(self) -> ImageRows:
-        assert self.data is not None, "the candidate has forgotten its rows"
-        return self.data
-
     def make(self) -> Any:
         """Return the classifier to train on all rows."""
-        data = self._data
+        data = self.rows
         features = ChannelMap(
             data.channels, kernel=self.kernel, n_components=COMPONENTS, n_jobs=data.n_jobs
         )
@@ -222,7 +258,7 @@ class RidgeCandidate:
 
     def train(self) -> Any:
         """Return the trained classifier, from the Gram matrices that are known."""
-        data = self._data
+        data = self.rows
         features, grams, weights = data.of_kernel(self.kernel)
         ridge = self.make()[1]
         dual, row_weights = ridge.fit_gram(
@@ -237,28 +273,24 @@ class RidgeCandidate:
 
 @stored
 @dataclass
-class SupportCandidate:
+class SupportCandidate(ImageCandidate):
     """A support vector machine on the mapped and weighted channels.
 
     Parameters
     ----------
-    name : str
-        Name of the candidate.
-    data : ImageRows or None
-        The training rows.
+    name, data
+        As in :class:`ImageCandidate`.
     kernel : AdditiveKernel
         Kernel of the values.
     """
 
-    name: str
-    data: ImageRows | None
     kernel: AdditiveKernel
     explainable: bool = True
     power: float | None = None
 
     def held_out(self, rows: Any, y: Array, folds: Array, seed: int) -> Array:
         """Score images by a model that has not seen them; ``rows`` are numbers of images."""
-        _, grams, weights = self._data.of_kernel(self.kernel)
+        _, grams, weights = self.rows.of_kernel(self.kernel)
         powers = POWERS if self.power is None and weights.size > 1 else [self.power or 1.0]
         found = [
             self._scores(grams.combined(grams.sharper(weights, power)), rows, y, folds)
@@ -269,25 +301,16 @@ class SupportCandidate:
         return found[best]
 
     def _scores(self, K: Array, rows: Array, y: Array, folds: Array) -> Array:
-        data = self._data
-        used, place = data.places(rows)
-        scores = np.full((y.size, int(y.max()) + 1), np.nan)
-        for fold in range(folds.max() + 1):
-            train = np.flatnonzero(folds[place] != fold)
-            test = np.flatnonzero((folds[place] == fold) & ~data.is_copy[used])
-            machine = KernelSVC("precomputed", C=DualSVC().C, n_jobs=data.n_jobs)
-            machine.fit(K[np.ix_(used[train], used[train])], y[place[train]])
-            scores[place[test]] = class_scores(machine, K[np.ix_(used[test], used[train])])
-        return scores
+        def fit(train: Array, labels: Array, test: Array) -> Array:
+            machine = KernelSVC("precomputed", C=DualSVC().C, n_jobs=self.rows.n_jobs)
+            machine.fit(K[np.ix_(train, train)], labels)
+            return class_scores(machine, K[np.ix_(test, train)])
 
-    @property
-    def _data(self) -> ImageRows:
-        assert self.data is not None, "the candidate has forgotten its rows"
-        return self.data
+        return self.by_folds(rows, y, folds, fit)
 
     def make(self) -> Any:
         """Return the classifier to train on all rows."""
-        data = self._data
+        data = self.rows
         features = ChannelMap(
             data.channels,
             kernel=self.kernel,
@@ -300,7 +323,7 @@ class SupportCandidate:
 
     def train(self) -> Any:
         """Return the trained classifier, from the Gram matrices that are known."""
-        data = self._data
+        data = self.rows
         features, grams, weights = data.of_kernel(self.kernel)
         weights = grams.sharper(weights, self.power or 1.0)
         machine = self.make()[1]
@@ -315,41 +338,42 @@ class SupportCandidate:
 
 @stored
 @dataclass
-class IntersectionChannels:
+class IntersectionChannels(ImageCandidate):
     """An intersection SVM on rows of weighted channels.
 
     Parameters
     ----------
-    data : ImageRows or None
-        The training rows.
+    name, data
+        As in :class:`ImageCandidate`.
     """
 
-    data: ImageRows | None
-    name: str = "intersection SVM, weighted channels"
     explainable: bool = True
     C: float | None = None
     factors: list[float] | None = None
 
     def held_out(self, rows: Any, y: Array, folds: Array, seed: int) -> Array:
         """Score images by a model that has not seen them; ``rows`` are numbers of images."""
-        assert self.data is not None
-        data = self.data
+        data = self.rows
         self.factors = data.factors()
-        used, place = data.places(rows)
+        used = data.places(rows)[0]
         X = ChannelWeights(data.channels, self.factors).fit_transform(data.rows[used])
         # features are counted in hundredths of the largest value of all
         unit = 100 * float(X.sum(dtype=np.float64)) / len(X) / (float(X.max()) or 1.0)
         Cs = [c / (unit or 1.0) for c in INTERSECTION_CS] if self.C is None else [self.C]
-        scores = [np.full((y.size, int(y.max()) + 1), np.nan) for _ in Cs]
-        for fold in range(folds.max() + 1):
-            train = np.flatnonzero(folds[place] != fold)
-            test = np.flatnonzero((folds[place] == fold) & ~data.is_copy[used])
-            for one, C in zip(scores, Cs, strict=True):
-                model = self._machine(C, data).fit(X[train], y[place[train]])
-                one[place[test]] = class_scores(model, X[test])
-        best = int(np.argmax([_accuracy(s, y) for s in scores]))
+        at = np.zeros(len(data.rows), np.intp)
+        at[used] = np.arange(used.size)
+
+        def scores(C: float) -> Array:
+            def fit(train: Array, labels: Array, test: Array) -> Array:
+                model = self._machine(C, data).fit(X[at[train]], labels)
+                return class_scores(model, X[at[test]])
+
+            return self.by_folds(rows, y, folds, fit)
+
+        found = [scores(C) for C in Cs]
+        best = int(np.argmax([_accuracy(one, y) for one in found]))
         self.C = Cs[best]
-        return scores[best]
+        return found[best]
 
     def _machine(self, C: float, data: ImageRows) -> IntersectionSVC:
         return IntersectionSVC(
@@ -358,49 +382,47 @@ class IntersectionChannels:
 
     def make(self) -> Any:
         """Return the classifier to train on all rows."""
-        assert self.data is not None
-        machine = self._machine(self.C or 1e-3, self.data)
-        machine.set_params(class_weight=self.data.class_weight)
-        weigh = ChannelWeights(self.data.channels, self.factors)
+        data = self.rows
+        machine = self._machine(self.C or 1e-3, data)
+        machine.set_params(class_weight=data.class_weight)
+        weigh = ChannelWeights(data.channels, self.factors)
         return Pipeline([("channels", weigh), ("classifier", machine)])
 
 
 @stored
 @dataclass
-class ExponentialChannels:
+class ExponentialChannels(ImageCandidate):
     """A support vector machine with the exponential of chi-squared, a product over the channels.
 
     Parameters
     ----------
-    data : ImageRows or None
-        The training rows.
+    name, data
+        As in :class:`ImageCandidate`.
     """
 
-    data: ImageRows | None
-    name: str = "exp-chi2 SVM, weighted channels"
     explainable: bool = False
     gamma: float | None = None
     factors: list[float] | None = None
 
     def held_out(self, rows: Any, y: Array, folds: Array, seed: int) -> Array:
         """Score images by a model that has not seen them; ``rows`` are numbers of images."""
-        assert self.data is not None
-        data = self.data
+        data = self.rows
         self.factors = data.factors()
-        used, place = data.places(rows)
+        used = data.places(rows)[0]
         D, scale = self._distances(data, used)
-        originals = ~data.is_copy[used]
         mean = float(D.mean()) or 1.0
+        at = np.zeros(len(data.rows), np.intp)
+        at[used] = np.arange(used.size)
         best: tuple[float, Array] | None = None
         for width in WIDTHS if self.gamma is None else [self.gamma / scale * mean]:
             K = np.exp(-width / mean * D).astype(np.float32)
-            scores = np.full((y.size, int(y.max()) + 1), np.nan)
-            for fold in range(folds.max() + 1):
-                train = np.flatnonzero(folds[place] != fold)
-                test = np.flatnonzero((folds[place] == fold) & originals)
+
+            def fit(train: Array, labels: Array, test: Array, K: Array = K) -> Array:
                 model = KernelSVC("precomputed", C=EXPONENT_C, n_jobs=data.n_jobs)
-                model.fit(K[np.ix_(train, train)], y[place[train]])
-                scores[place[test]] = class_scores(model, K[np.ix_(test, train)])
+                model.fit(K[np.ix_(at[train], at[train])], labels)
+                return class_scores(model, K[np.ix_(at[test], at[train])])
+
+            scores = self.by_folds(rows, y, folds, fit)
             accuracy = _accuracy(scores, y)
             if best is None or accuracy > best[0]:
                 best, self.gamma = (accuracy, scores), width / mean * scale
@@ -421,40 +443,38 @@ class ExponentialChannels:
 
     def make(self) -> Any:
         """Return the classifier to train on all rows."""
-        assert self.data is not None
         assert self.gamma is not None
-        weigh = ChannelWeights(self.data.channels, self.factors)
+        data = self.rows
+        weigh = ChannelWeights(data.channels, self.factors)
         # the distance of Exponential is half the squared one in the feature space
         kernel = Exponential(Chi2(), 2 * self.gamma)
         machine = KernelSVC(
-            kernel, C=EXPONENT_C, class_weight=self.data.class_weight, n_jobs=self.data.n_jobs
+            kernel, C=EXPONENT_C, class_weight=data.class_weight, n_jobs=data.n_jobs
         )
         return Pipeline([("channels", weigh), ("classifier", machine)])
 
 
 @stored
 @dataclass
-class SquareRoots:
+class SquareRoots(ImageCandidate):
     """The plain baseline: a linear SVM on the square roots of the rows.
 
     Parameters
     ----------
-    data : ImageRows or None
-        The training rows.
+    name, data
+        As in :class:`ImageCandidate`.
     """
 
-    data: ImageRows | None
-    name: str = "square roots + LinearSVC"
     explainable: bool = True
     baseline: bool = True
     C: float | None = None
 
     def held_out(self, rows: Any, y: Array, folds: Array, seed: int) -> Array:
         """Score images by a model that has not seen them; ``rows`` are numbers of images."""
-        assert self.data is not None
-        used = np.flatnonzero(np.isin(self.data.origin, rows) & ~self.data.is_copy)
+        data = self.rows
+        used = np.flatnonzero(np.isin(data.origin, rows) & ~data.is_copy)
         with parallel.blas_threads(1):
-            X = _shorter(np.sqrt(np.maximum(self.data.rows[used], 0)))
+            X = _shorter(np.sqrt(np.maximum(data.rows[used], 0)))
         unit = float(np.square(X).sum(dtype=np.float64)) / len(X) or 1.0
         scores = np.full((y.size, int(y.max()) + 1), np.nan)
         for fold in range(folds.max() + 1):
@@ -517,12 +537,12 @@ def image_candidates(data: ImageRows, kernel: str = "auto") -> list[Any]:
             found.insert(0, SupportCandidate("chi2 SVM, weighted channels", data, Chi2()))
     cheap = n * d * data.classes.size <= INTERSECTION_CELLS or not data.complete
     if nonnegative and (kernel == "intersection" or (kernel == "auto" and cheap)):
-        found.append(IntersectionChannels(data))
+        found.append(IntersectionChannels("intersection SVM, weighted channels", data))
     exponent = kernel == "exp-chi2" or (kernel == "auto" and n <= EXPONENT_ROWS)
     if nonnegative and data.complete and exponent:
-        found.append(ExponentialChannels(data))
+        found.append(ExponentialChannels("exp-chi2 SVM, weighted channels", data))
     if nonnegative and kernel == "auto":
-        found.append(SquareRoots(data))
+        found.append(SquareRoots(PLAIN, data))
     if not found:
         raise ValueError(
             f"kernel={kernel!r} takes neither negative values nor more than {MOST_ROWS} images"

@@ -29,6 +29,7 @@ from hilbin.auto.choice import Choice, choose
 from hilbin.auto.evaluation import Tested, known_labels
 from hilbin.auto.image_candidates import (
     KERNELS,
+    PLAIN,
     ImageRows,
     SquareRoots,
     forget,
@@ -225,7 +226,7 @@ class ImageClassifier(AutoClassifier):
     def _chosen(self, rows: ImageRows, y: Array, seed: int, watch: Stopwatch) -> Choice:
         """Return the best candidate; the baseline is compared even if it cannot be chosen."""
         candidates = image_candidates(rows, self.kernel)
-        plain = [] if self.kernel == AUTO or not rows.nonnegative else [SquareRoots(rows)]
+        plain = [] if self.kernel == AUTO or not rows.nonnegative else [SquareRoots(PLAIN, rows)]
         first = y.size if rows.complete else min(y.size, SAMPLE)
         limit = "" if self.max_time is None else f", in at most {self.max_time:g} s"
         total = len(candidates) + len(plain)

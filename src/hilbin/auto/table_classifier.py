@@ -21,7 +21,8 @@ from hilbin.auto.base import AutoClassifier, Callback, Stopwatch, counted
 from hilbin.auto.candidates import KERNELS, row_candidates
 from hilbin.auto.choice import Choice, choose, stratified_sample
 from hilbin.auto.evaluation import Tested, known_labels
-from hilbin.auto.table_data import Table, TableEncoder, as_table, label_texts, read_labeled
+from hilbin.auto.table_data import Table, as_table, label_texts, read_labeled
+from hilbin.auto.table_encoder import TableEncoder
 from hilbin.estimators import ScoreCalibration
 from hilbin.estimators._fit import class_factors, outer_level, random_seed
 from hilbin.inspection import Explanation, additive, class_scores, explain_row
