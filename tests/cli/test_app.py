@@ -93,7 +93,7 @@ def test_stages_of_a_fit_are_followed(capsys):
     with console.following() as callback:
         for done in (0, 1):
             callback("learning", done, 1)
-        for done in (0, 4, 6, 3, 8):  # a later round begins anew
+        for done in (0, 4, 6, 3, 8, 8):  # a later round begins anew
             callback("describing", done, 8)
         callback("resumed", 4, 8)
     assert [line.partition(",")[0] for line in capsys.readouterr().err.splitlines()] == [

@@ -135,6 +135,7 @@ class AutoClassifier(ScoreClassifier, BaseEstimator):
         *,
         report: str | os.PathLike[str] | None = None,
         baselines: Mapping[str, float] | None = None,
+        title: str | None = None,
         callback: Callback | None = None,
     ) -> Evaluation:
         """Compare predictions with labels.
@@ -148,6 +149,8 @@ class AutoClassifier(ScoreClassifier, BaseEstimator):
             Where to write a page about the results.
         baselines : mapping of str to float, optional
             Accuracies of other models on the same examples, for the page.
+        title : str, optional
+            Title of the page; the features and the model by default.
         callback : callable, optional
             Called with the name of a stage, how much of it is done, and how much there is.
 
@@ -159,7 +162,7 @@ class AutoClassifier(ScoreClassifier, BaseEstimator):
         tested = self._tested(X, y, watch)
         found = evaluation(tested, self._names, self.metadata_["cv"])
         if report is not None:
-            evidence = self._evidence(tested, self._baselines(found, baselines), watch)
+            evidence = self._evidence(tested, self._baselines(found, baselines), watch, title)
             with watch.stage("writing the report"):
                 write_report(evidence, report)
         return found
@@ -306,7 +309,11 @@ class AutoClassifier(ScoreClassifier, BaseEstimator):
             require_positive("max_time, if not None,", self.max_time)
 
     def _evidence(
-        self, tested: Tested, baselines: Mapping[str, float], watch: Stopwatch
+        self,
+        tested: Tested,
+        baselines: Mapping[str, float],
+        watch: Stopwatch,
+        title: str | None = None,
     ) -> Evidence:
         about = self.metadata_
         with watch.stage("collecting evidence"):
@@ -314,6 +321,7 @@ class AutoClassifier(ScoreClassifier, BaseEstimator):
                 self._classifier,
                 tested.examples,
                 self.classes_[tested.truth],
+                title=f"{self._input}, {about['model']}" if title is None else title,
                 names=tested.names,
                 scores=tested.scores,
                 probabilities=self.class_probabilities(tested.scores),

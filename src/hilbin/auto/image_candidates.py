@@ -457,7 +457,7 @@ class ExponentialChannels(ImageCandidate):
 @stored
 @dataclass
 class SquareRoots(ImageCandidate):
-    """The plain baseline: a linear SVM on the square roots of the rows.
+    """The plain baseline: a linear SVM on the square roots of rows whose channels have mean sum 1.
 
     Parameters
     ----------
@@ -468,13 +468,17 @@ class SquareRoots(ImageCandidate):
     explainable: bool = True
     baseline: bool = True
     C: float | None = None
+    factors: list[float] | None = None
 
     def held_out(self, rows: Any, y: Array, folds: Array, seed: int) -> Array:
         """Score images by a model that has not seen them; ``rows`` are numbers of images."""
         data = self.rows
         used = np.flatnonzero(np.isin(data.origin, rows) & ~data.is_copy)
+        some = data.rows[used]
+        means = [some[:, b:e].sum(dtype=np.float64) / len(some) for _, b, e in data.channels]
+        self.factors = [1 / mean if mean > 0 else 1.0 for mean in means]
         with parallel.blas_threads(1):
-            X = _shorter(np.sqrt(np.maximum(data.rows[used], 0)))
+            X = _shorter(np.sqrt(self._weights().fit_transform(some)))
         unit = float(np.square(X).sum(dtype=np.float64)) / len(X) or 1.0
         scores = np.full((y.size, int(y.max()) + 1), np.nan)
         for fold in range(folds.max() + 1):
@@ -487,8 +491,11 @@ class SquareRoots(ImageCandidate):
 
     def make(self) -> Any:
         """Return the classifier to train on all rows."""
-        machine = _svm(self.C or 1.0)
-        return Pipeline([("map", AdditiveMap(Hellinger(), 1)), ("classifier", machine)])
+        steps = [("channels", self._weights()), ("map", AdditiveMap(Hellinger(), 1))]
+        return Pipeline([*steps, ("classifier", _svm(self.C or 1.0))])
+
+    def _weights(self) -> ChannelWeights:
+        return ChannelWeights(self.rows.channels, self.factors)
 
 
 def _svm(C: float) -> LinearSVC:

@@ -394,7 +394,6 @@ class ImageClassifier(AutoClassifier):
         unreadable = [(one["path"], one["reason"]) for one in tested.unreadable]
         unreadable += [(one["name"], one["reason"]) for one in about["unreadable"]]
         return {
-            "title": f"{Path(about['data']['source']).stem}: {self.features_}, {about['model']}",
             "features": self.model_[0],
             "feature_name": self.features_,
             "duplicates": duplicates,

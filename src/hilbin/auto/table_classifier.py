@@ -316,11 +316,7 @@ class TableClassifier(AutoClassifier):
         return Tested(rows, names, names, truth, scores, table.source, digest, unknown)
 
     def _shown(self, tested: Tested) -> dict[str, Any]:
-        about = self.metadata_
-        return {
-            "title": f"{Path(about['data']['source']).stem or 'Table'}: {about['model']}",
-            "feature_names": self.model_[0].get_feature_names_out().tolist(),
-        }
+        return {"feature_names": self.model_[0].get_feature_names_out().tolist()}
 
     def _check_state(self) -> None:
         """Raise ``ValueError`` if the attributes of a loaded classifier do not fit together."""

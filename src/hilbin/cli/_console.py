@@ -70,24 +70,26 @@ class Console:
         with something done is told in one line.
         """
         with ExitStack() as stack:
-            now, last = "", 0
+            now, ended, last = "", "", 0
             advance: Advance = lambda steps: None  # noqa: E731
 
             def follow(name: str, done: int, total: int) -> None:
-                nonlocal now, last, advance
+                nonlocal now, ended, last, advance
+                if name == ended and done == total:
+                    return
                 if name != now and done > 0:
                     self.say(f"{name}: {done} of {total} images")
                     return
                 if name != now:
                     stack.close()
-                    now, last = name, 0
+                    now, ended, last = name, "", 0
                     advance = stack.enter_context(self.stage(name, total if total > 1 else None))
                 if total > 1:
                     advance(max(0, done - last))
                 last = max(last, done)
                 if done == total:
                     stack.close()
-                    now = ""
+                    now, ended = "", name
 
             yield follow
 

@@ -59,7 +59,10 @@ def evaluate(
         console.following() as callback,
     ):
         try:
-            return loaded.evaluate(source, report=report, baselines=baselines, callback=callback)
+            return loaded.evaluate(
+                source, report=report, baselines=baselines,
+                title=f"{Path(model).stem}: {loaded.metadata_['model']}", callback=callback,
+            )  # fmt: skip
         except ValueError as error:
             kind = "images" if of_images(loaded) else "tables"
             raise InputError(f"{error}; this model is of {kind}") from None
