@@ -10,7 +10,13 @@ from sklearn.linear_model import RidgeClassifier
 import hilbin
 from hilbin.auto import ImageClassifier
 from hilbin.auto.dual import Dual
-from hilbin.auto.image_candidates import ImageRows, RidgeCandidate, SupportCandidate
+from hilbin.auto.image_candidates import (
+    ImageRows,
+    IntersectionChannels,
+    RidgeCandidate,
+    SquareRoots,
+    SupportCandidate,
+)
 from hilbin.auto.image_data import (
     Cache,
     check_features,
@@ -22,6 +28,7 @@ from hilbin.auto.image_data import (
 )
 from hilbin.images import Centrist, ImageError, UnreadableImageWarning
 from hilbin.images.descriptors import ImageSample
+from hilbin.inspection import additive
 from hilbin.kernels import Chi2
 
 PIL = pytest.importorskip("PIL.Image")
@@ -179,6 +186,24 @@ def test_a_model_from_gram_matrices_is_that_of_a_fit(candidate, n_classes):
     assert np.mean(scores.argmax(axis=1) == y) > 0.8
     fitted = one.make().fit(X, y)
     assert np.allclose(one.train().decision_function(X), fitted.decision_function(X), atol=2e-3)
+
+
+def test_weighted_channels_are_additive_and_the_baseline_does_not_depend_on_their_scale():
+    rng = np.random.default_rng(0)
+    y = np.arange(60) % 3
+    X = (rng.dirichlet(np.ones(20), 60) + 0.1 * np.eye(20)[y]).astype(np.float32)
+    channels = [("a", 0, 8), ("b", 8, 20)]
+    scores = []
+    for factor in (1, 1024):
+        Z = X * np.where(np.arange(20) < 8, np.float32(factor), 1)
+        data = ImageRows(Z, y, np.arange(60), np.zeros(60, bool), channels)
+        one = SquareRoots("roots", data)
+        scores.append(one.held_out(np.arange(60), y, np.arange(60) // 3 % 3, 0))
+        for candidate in (one, IntersectionChannels("intersection", data, factors=[1.0, 2.0])):
+            fitted = candidate.make().fit(Z, y)
+            expected = fitted.decision_function(Z)
+            np.testing.assert_allclose(additive(fitted).scores(Z), expected, atol=1e-5)
+    np.testing.assert_allclose(*scores, atol=1e-3)
 
 
 def test_two_classes_of_arrays():

@@ -13,7 +13,8 @@ from sklearn.model_selection import cross_val_predict
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import hilbin
-from hilbin.auto import TableClassifier
+from hilbin.auto import TableClassifier, row_candidates
+from hilbin.auto.table_encoder import column_groups
 from hilbin.inspection import contributions
 from hilbin.persist import info, load, save
 
@@ -101,6 +102,27 @@ def test_large_tables_are_chosen_on_samples():
     assert model.choice_.table[0]["n_rows"] >= 590
     assert model.choice_.table[-1]["n_rows"] <= 210
     assert model.score(X[1000:], y[1000:]) > 0.92
+
+
+def test_histograms_side_by_side_are_groups():
+    """One histogram has a thousand times the values of the other, and the weights of bins count."""
+    rng = np.random.default_rng(0)
+    y = rng.choice(["a", "b"], 300)
+    hue = rng.dirichlet(np.where((y == "a")[:, None], [3, 1, 1, 1.0], [1, 1, 1, 3.0]).mean(0), 300)
+    edge = np.array([rng.dirichlet([4, 2, 2] if label == "a" else [2, 2, 4]) for label in y])
+    names = [*(f"hue {i}" for i in range(4)), "e_1", "e_2", "e_3"]
+    X = pd.DataFrame(np.hstack([1000 * hue, edge]), columns=names)
+    model = TableClassifier().fit(X, y)
+    names = {one["name"]: one["mean"] for one in model.choice_.table}
+    assert names["intersection, group, uniform bins"] > names["intersection, all, uniform bins"]
+    plain = TableClassifier().fit(X.to_numpy(), y)
+    assert not any("group" in one["name"] for one in plain.choice_.table)
+    candidates = row_candidates(X.to_numpy(), y, groups=column_groups([*X.columns]))
+    by_group = next(c for c in candidates if "group" in c.name)
+    chosen = by_group.make().fit(X.to_numpy(), y)
+    parts = contributions(chosen, X.to_numpy())
+    total = (parts.values.sum(axis=1) + parts.intercept)[:, 1]
+    np.testing.assert_allclose(total, chosen.decision_function(X.to_numpy()), atol=1e-8)
 
 
 # the choice

@@ -2,8 +2,8 @@ r"""The candidates for rows of numbers.
 
 Additive ones, whose reasons are exact:
 
-- the histogram intersection SVM, with the range of a bin per feature or for all, and bins of equal
-  width or equal on the square root;
+- the histogram intersection SVM, with the range of a bin per feature, per group of columns or for
+  all, and bins of equal width or equal on the square root;
 - linear machines on the features of :math:`\chi^2`, on square roots (Hellinger), on standardized
   columns and, for sparse counts, on tf-idf weights.
 
@@ -35,6 +35,7 @@ from sklearn.utils.validation import validate_data
 
 from hilbin._arrays import ACCEPTED, Array, Matrix, to_dense
 from hilbin._state import stored
+from hilbin.auto.channels import Channel, ChannelWeights
 from hilbin.auto.choice import class_scores, correct_rows, held_out_scores
 from hilbin.estimators import HistogramBinner, IntersectionSVC, KernelSVC, MapRidgeClassifier
 from hilbin.estimators._fit import class_factors
@@ -225,18 +226,23 @@ class IntersectionCandidate:
         What the candidates share.
     scope, strategy : str
         As in :class:`~hilbin.estimators.HistogramBinner`.
+    groups : list of (str, int, int), optional
+        Groups of columns that get the same mean sum first.
     """
 
     name: str
     task: Task
     scope: str
     strategy: str
+    groups: list[Channel] | None = None
     explainable: bool = True
     C: float | None = None
     kernel: ClassVar[str] = "intersection"
 
     def held_out(self, rows: Any, y: Array, folds: Array, seed: int) -> Array:
         """Score every row by a model that has not seen it, as ``Candidate`` says."""
+        steps = self._steps()
+        rows = Pipeline(steps).fit_transform(rows) if steps else rows
         if self.C is not None:
             return held_out_scores(lambda: self._machine(self.task.number_weight), rows, y, folds)
         binner = HistogramBinner(None, scope=self.scope, negative="shift")
@@ -254,7 +260,10 @@ class IntersectionCandidate:
 
     def make(self) -> Any:
         """Return the classifier to train on all rows."""
-        return Pipeline([("classifier", self._machine(self.task.class_weight))])
+        return Pipeline([*self._steps(), ("classifier", self._machine(self.task.class_weight))])
+
+    def _steps(self) -> list[tuple[str, Any]]:
+        return [] if self.groups is None else [("groups", ChannelWeights(self.groups))]
 
     def _machine(self, class_weight: Any) -> IntersectionSVC:
         return IntersectionSVC(
@@ -433,6 +442,7 @@ def row_candidates(
     y: Any,
     *,
     kernel: str = "auto",
+    groups: Any = None,
     class_weight: Any = None,
     n_jobs: int | None = None,
 ) -> list[Any]:
@@ -447,6 +457,9 @@ def row_candidates(
     kernel : str, default="auto"
         Kernel that candidates must have: ``"intersection"``, ``"chi2"``, ``"js"``, ``"hellinger"``,
         ``"linear"``, ``"exp-chi2"`` or ``"gaussian"``.
+    groups : list of (str, int, int), optional
+        Groups of columns, such as the bins of one histogram: name, first column, one past the
+        last; they follow each other over all columns.
     class_weight : dict or "balanced", optional
         Factor of the weight of the rows of each class, in training and in accuracies.
     n_jobs : int, optional
@@ -471,7 +484,7 @@ def row_candidates(
     cost = rows.shape[0] * rows.shape[1] * classes.size
     exact = codes.size <= EXACT_ROWS or (codes.size <= MOST_ROWS and cost <= EXACT_COST)
     task = Task(class_weight, factors, exact, n_jobs)
-    found = [*_additive_candidates(rows, task), *_other_candidates(rows, task)]
+    found = [*_additive_candidates(rows, task, groups), *_other_candidates(rows, task)]
     if kernel == "auto":
         return [*(c for c in found if c.kernel != "js"), MajorityCandidate(task)]
     found = [c for c in found if c.kernel == kernel]
@@ -483,7 +496,7 @@ def row_candidates(
     return found
 
 
-def _additive_candidates(rows: Matrix, task: Task) -> list[Any]:
+def _additive_candidates(rows: Matrix, task: Task, groups: Any) -> list[Any]:
     sparse, nonnegative = sp.issparse(rows), _is_nonnegative(rows)
     found: list[Any] = [
         IntersectionCandidate(f"intersection, {scope}, {strategy} bins", task, scope, strategy)
@@ -491,6 +504,13 @@ def _additive_candidates(rows: Matrix, task: Task) -> list[Any]:
         for strategy in ("uniform", "sqrt")
         if nonnegative or (scope == "feature" and not sparse)
     ]
+    if groups is not None and nonnegative and not sparse:
+        found += [
+            IntersectionCandidate(
+                f"intersection, group, {strategy} bins", task, "all", strategy, groups
+            )
+            for strategy in ("uniform", "sqrt")
+        ]
     scaled = "largest 1" if sparse else "to 0..1"
     if nonnegative or not sparse:
         plain = "raw" if nonnegative else scaled

@@ -272,22 +272,29 @@ class ChannelWeights(TransformerMixin, BaseEstimator):
     ----------
     channels : list of (str, int, int)
         Name, first column, and one past the last column of every channel.
-    factors : sequence of float
-        Factor of every channel.
+    factors : sequence of float, optional
+        Factor of every channel; by default one over the mean sum of its columns.
+
+    Attributes
+    ----------
+    column_factors_ : ndarray of shape (n_features,)
+        Factor of every column.
+    input_columns_ : ndarray of shape (n_features,)
+        The column that every feature is made from.
 
     Examples
     --------
     >>> import numpy as np
     >>> from hilbin.auto import ChannelWeights
-    >>> ChannelWeights([("a", 0, 1), ("b", 1, 3)], [2.0, 0.5]).fit_transform(np.ones((1, 3)))
-    array([[2. , 0.5, 0.5]])
+    >>> ChannelWeights([("a", 0, 1), ("b", 1, 3)]).fit_transform(np.ones((1, 3)))
+    array([[1. , 0.5, 0.5]])
     """
 
     channels: Any
-    factors: Any
+    factors: Any = None
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Check that the channels fit the columns.
+        """Check that the channels fit the columns, and learn factors that are not given.
 
         Parameters
         ----------
@@ -301,9 +308,14 @@ class ChannelWeights(TransformerMixin, BaseEstimator):
         """
         X = validate_data(self, X, dtype=(np.float32, np.float64))
         channels = check_channels(self.channels, X.shape[1])
+        factors = self.factors
+        if factors is None:
+            means = [X[:, b:e].sum(dtype=np.float64) / len(X) for _, b, e in channels]
+            factors = [1 / mean if mean > 0 else 1.0 for mean in means]
         self.column_factors_ = np.repeat(
-            np.asarray(self.factors, np.float64), [end - begin for _, begin, end in channels]
+            np.asarray(factors, np.float64), [end - begin for _, begin, end in channels]
         )
+        self.input_columns_ = np.arange(X.shape[1])  # explanations are exact
         return self
 
     def transform(self, X: Any) -> Array:

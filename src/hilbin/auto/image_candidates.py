@@ -468,17 +468,13 @@ class SquareRoots(ImageCandidate):
     explainable: bool = True
     baseline: bool = True
     C: float | None = None
-    factors: list[float] | None = None
 
     def held_out(self, rows: Any, y: Array, folds: Array, seed: int) -> Array:
         """Score images by a model that has not seen them; ``rows`` are numbers of images."""
         data = self.rows
         used = np.flatnonzero(np.isin(data.origin, rows) & ~data.is_copy)
-        some = data.rows[used]
-        means = [some[:, b:e].sum(dtype=np.float64) / len(some) for _, b, e in data.channels]
-        self.factors = [1 / mean if mean > 0 else 1.0 for mean in means]
         with parallel.blas_threads(1):
-            X = _shorter(np.sqrt(self._weights().fit_transform(some)))
+            X = _shorter(np.sqrt(ChannelWeights(data.channels).fit_transform(data.rows[used])))
         unit = float(np.square(X).sum(dtype=np.float64)) / len(X) or 1.0
         scores = np.full((y.size, int(y.max()) + 1), np.nan)
         for fold in range(folds.max() + 1):
@@ -491,11 +487,9 @@ class SquareRoots(ImageCandidate):
 
     def make(self) -> Any:
         """Return the classifier to train on all rows."""
-        steps = [("channels", self._weights()), ("map", AdditiveMap(Hellinger(), 1))]
+        weigh = ChannelWeights(self.rows.channels)
+        steps = [("channels", weigh), ("map", AdditiveMap(Hellinger(), 1))]
         return Pipeline([*steps, ("classifier", _svm(self.C or 1.0))])
-
-    def _weights(self) -> ChannelWeights:
-        return ChannelWeights(self.rows.channels, self.factors)
 
 
 def _svm(C: float) -> LinearSVC:

@@ -22,7 +22,7 @@ from hilbin.auto.candidates import KERNELS, row_candidates
 from hilbin.auto.choice import Choice, choose, stratified_sample
 from hilbin.auto.evaluation import Tested, known_labels
 from hilbin.auto.table_data import Table, as_table, label_texts, read_labeled
-from hilbin.auto.table_encoder import TableEncoder
+from hilbin.auto.table_encoder import TableEncoder, column_groups
 from hilbin.estimators import ScoreCalibration
 from hilbin.estimators._fit import class_factors, outer_level, random_seed
 from hilbin.inspection import Explanation, additive, class_scores, explain_row
@@ -121,7 +121,9 @@ class TableClassifier(AutoClassifier):
             encoder = TableEncoder(self.drop, self.id).fit(table)
             rows = encoder.transform(table)
         _tell_left_out(encoder)
-        choice = self._choose(rows, labels, watch)
+        named = table.names is not None
+        groups = column_groups(encoder.get_feature_names_out().tolist()) if named else None
+        choice = self._choose(rows, labels, groups, watch)
         with watch.stage("training"):
             chosen = choice.best.make().fit(rows, labels)
         factors = _factors(self.class_weight, classes, labels)
@@ -261,9 +263,9 @@ class TableClassifier(AutoClassifier):
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
 
-    def _choose(self, rows: Any, labels: Array, watch: Stopwatch) -> Choice:
+    def _choose(self, rows: Any, labels: Array, groups: Any, watch: Stopwatch) -> Choice:
         how: dict[str, Any] = {"class_weight": self.class_weight, "n_jobs": self.n_jobs}
-        candidates = row_candidates(rows, labels, kernel=self.kernel, **how)
+        candidates = row_candidates(rows, labels, kernel=self.kernel, groups=groups, **how)
         names = {c.name for c in candidates}
         plain = [
             c for c in row_candidates(rows, labels, **how)

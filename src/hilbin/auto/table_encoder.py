@@ -8,6 +8,7 @@ columns with a single value, are left out, with a reason.
 
 import re
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -27,6 +28,7 @@ MEDIAN_ROWS = 2000  # whose medians stand for values that are missing in new row
 ID_NAME = re.compile(
     r"^(id|index|row|rownum|row[ _]?(id|number|nr)|.*[ _-]id|.*[a-z]I[dD]|uuid|guid)$"
 )
+NUMBER = re.compile(r"[ _.-]*\d+$")
 NO_NAME = re.compile(r"^(|unnamed: \d+|__index_level_\d+__)$", re.IGNORECASE)
 
 
@@ -340,3 +342,34 @@ def _matrix_reasons(table: Table, kept: list[int]) -> list[str | None]:
 
 def _may_be_identifier(name: str) -> bool:
     return bool(NO_NAME.match(name) or ID_NAME.match(name))
+
+
+def column_groups(names: Sequence[str]) -> list[tuple[str, int, int]] | None:
+    """Find runs of columns whose names differ in a number alone, such as the bins of a histogram.
+
+    Parameters
+    ----------
+    names : sequence of str
+        Names of the columns.
+
+    Returns
+    -------
+    groups : list of (str, int, int), or None
+        Name, first column, and one past the last of every run, single columns included; None
+        unless there are two runs of two columns.
+
+    Examples
+    --------
+    >>> from hilbin.auto.table_encoder import column_groups
+    >>> column_groups(["hue 1", "hue 2", "edge_1", "edge_2", "edge_3"])
+    [('hue', 0, 2), ('edge', 2, 5)]
+    >>> column_groups(["width", "height"])
+    """
+    stems = [NUMBER.sub("", name) for name in names]
+    begins = [j for j in range(len(stems)) if j == 0 or stems[j] != stems[j - 1]]
+    runs = [*zip(begins, [*begins[1:], len(stems)], strict=True)]
+    if sum(end - begin > 1 for begin, end in runs) < 2:
+        return None
+    counts = Counter(stems[begin] for begin, _ in runs)
+    labels = [stems[b] if counts[stems[b]] == 1 and stems[b] else str(names[b]) for b, _ in runs]
+    return [(label, begin, end) for label, (begin, end) in zip(labels, runs, strict=True)]
