@@ -2,9 +2,12 @@
 
 The bytes go to a new file beside the wanted one, are flushed to the disk, and take its name in one
 step of the file system. A full disk, an error or a killed process leaves the old file as it was.
+What a symbolic link points to is written, not the link; devices, pipes and sockets are refused, for
+writing and for reading.
 """
 
 import os
+import stat
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -19,7 +22,7 @@ def written_whole(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     Parameters
     ----------
     path : path-like
-        Path of the file. Its folder must exist.
+        Path of the file, or of a link to it. Its folder must exist.
 
     Yields
     ------
@@ -36,7 +39,9 @@ def written_whole(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     ...     (Path(folder) / "note.txt").read_text()
     'whole'
     """
-    target = Path(path)
+    target = Path(os.path.realpath(path))
+    if target.exists():
+        require_regular(target)
     handle, temporary = tempfile.mkstemp(prefix=".hilbin-", suffix=".part", dir=target.parent)
     try:
         with os.fdopen(handle, "wb") as file:
@@ -49,6 +54,30 @@ def written_whole(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
         with suppress(OSError):
             os.unlink(temporary)
         raise
+
+
+def require_regular(path: str | os.PathLike[str]) -> None:
+    """Raise ``OSError`` if there is something else than a regular file, such as a device or a pipe.
+
+    Opening a pipe would wait for somebody to write to it, and replacing a device destroys it.
+
+    Parameters
+    ----------
+    path : path-like
+        Path of a file that exists.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from hilbin.files import require_regular
+    >>> with tempfile.NamedTemporaryFile() as file:
+    ...     require_regular(file.name)
+    """
+    mode = os.stat(path).st_mode
+    if not stat.S_ISREG(mode):
+        kinds = {stat.S_IFDIR: "a folder", stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket"}
+        kind = kinds.get(stat.S_IFMT(mode), "a device")
+        raise OSError(f"{os.fspath(path)}: is {kind}, not a file")
 
 
 def _umask() -> int:

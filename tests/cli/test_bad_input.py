@@ -1,5 +1,6 @@
 """What cannot be used is named, in one line, with an exit code."""
 
+import csv
 import os
 import subprocess
 import sys
@@ -194,3 +195,66 @@ def test_without_the_extra(monkeypatch, capsys):
         main()
     assert ended.value.code == 2
     assert 'pip install "hilbin[cli]"' in capsys.readouterr().err
+
+
+# pipes, odd names, bugs
+def test_pipes_are_not_waited_for(own_photos, trained, tmp_path, cli, cli_json):
+    pipe = own_photos / "down" / "pipe.png"
+    os.mkfifo(pipe)
+    words = ("train", own_photos, "-o", tmp_path / "m.hilbin", "--features", "centrist")
+    assert "pipe.png: is a pipe, not a file" in cli(*words, code=1).stderr
+    found = cli_json("predict", trained.output, own_photos / "down", code=1)
+    assert [u["reason"] for u in found["unreadable"]] == ["is a pipe, not a file"]
+    for name in ("list.csv", "table.parquet", "model.hilbin"):
+        os.mkfifo(tmp_path / name)
+    assert "is a pipe" in only_line(
+        cli("train", tmp_path / "list.csv", "-o", tmp_path / "n", code=2)
+    )
+    words = ("train", tmp_path / "table.parquet", "-o", tmp_path / "n", "--target", "y")
+    assert "table.parquet" in only_line(cli(*words, code=2))
+    for verb in ("predict", "info"):
+        more = [own_photos] if verb == "predict" else []
+        assert "no such model file" in only_line(
+            cli(verb, tmp_path / "model.hilbin", *more, code=2)
+        )
+    out = tmp_path / "out"
+    os.mkfifo(out)
+    words = ("predict", trained.output, own_photos / "down" / "pic 0.png", "--csv", out)
+    assert "out: is a pipe, not a file" in cli(*words, code=2).stderr
+    words = ("train", own_photos, "-o", out, "--force", "--features", "centrist", "--quiet")
+    assert "out: is a pipe, not a file" in cli(*words, code=2).stderr
+
+
+@pytest.mark.parametrize("name", ["two\nlines.png", "tab\there.png", "=cmd.png", "@at.png"])
+def test_a_line_for_every_file_whatever_its_name(name, trained, photos, tmp_path, cli, monkeypatch):
+    content = (photos / "down" / "pic 1.png").read_bytes()
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / name).write_bytes(content)
+    lines = cli("predict", trained.output, name, "--csv", "out.csv").stdout.splitlines()
+    assert len(lines) == 1
+    assert len(lines[0].split("\t")) == 3
+    with open("out.csv", newline="", encoding="utf-8") as file:
+        (row,) = csv.DictReader(file)
+    assert row["path"] == (f"'{name}" if name[0] in "=@" else name)
+
+
+def test_long_fields_and_names_with_nul(tmp_path, cli):
+    listed = tmp_path / "list.csv"
+    listed.write_text("path,label\n" + "x" * 140_000 + ",a\nb.png,b\n")
+    assert "field limit" in only_line(cli("train", listed, "-o", tmp_path / "m", code=2))
+    table = tmp_path / "table.csv"
+    table.write_text("x,y\n" + "x" * 140_000 + ",a\n1,b\n")
+    words = ("train", table, "-o", tmp_path / "m", "--target", "y")
+    assert "table.csv" in only_line(cli(*words, code=2))
+    listed.write_bytes(b"path,label\na\0b.png,a\nb.png,b\n")
+    assert cli("train", listed, "-o", tmp_path / "m", code=2).stderr.startswith("hilbin: ")
+
+
+def test_a_bug_is_a_line_that_says_so(trained, photos, cli, monkeypatch):
+    def broken(*args, **options):
+        raise ZeroDivisionError("by nothing")
+
+    monkeypatch.setattr("hilbin.auto.ImageClassifier.evaluate", broken)
+    line = only_line(cli("eval", trained.output, photos, "--quiet", code=70))
+    assert "a bug in hilbin: ZeroDivisionError: by nothing (in broken, test_bad_input.py:" in line
+    assert "please report it" in line

@@ -132,7 +132,7 @@ def test_bad_files(tmp_path):
         cut: "decoded",
         tmp_path / "text.png": "not an image",
         tmp_path / "empty.png": "empty",
-        tmp_path / "folder.png": "decoded",
+        tmp_path / "folder.png": "is a folder, not a file",
         tmp_path / "none.png": "no such file",
         bomb: "too large|more than max_pixels",
         large: "too large|more than max_pixels",

@@ -1,16 +1,21 @@
-"""How a command ends: exit codes, and one line instead of a traceback."""
+"""How a command ends: exit codes, one line instead of a traceback, results as lines and as CSV."""
 
+import csv
 import errno
 import functools
+import io
 import os
 import sys
+import traceback
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+import click
 import typer
 
-DONE, SOME_UNREADABLE, FAILED, INTERRUPTED = 0, 1, 2, 130
+DONE, SOME_UNREADABLE, FAILED, BUG, INTERRUPTED = 0, 1, 2, 70, 130
+FORMULA = ("=", "+", "-", "@", "\t", "\r")  # what a spreadsheet takes for a formula begins so
 
 
 class InputError(Exception):
@@ -41,6 +46,10 @@ def command(function: Callable[..., int]) -> Callable[..., None]:
             except KeyboardInterrupt as error:
                 complain(": ".join(["interrupted", *map(str, error.args)]))
                 code = INTERRUPTED
+            except (typer.Exit, typer.Abort, click.ClickException):
+                raise
+            except Exception as error:
+                code = _report_bug(error)
         raise typer.Exit(code)
 
     return run
@@ -69,6 +78,56 @@ def describe(error: OSError) -> str:
 def _fail(text: str) -> int:
     complain(text)
     return FAILED
+
+
+def _report_bug(error: Exception) -> int:
+    """Say that it is not the user's fault, and where."""
+    place = traceback.extract_tb(error.__traceback__)[-1]
+    complain(
+        f"a bug in hilbin: {type(error).__name__}: {error} (in {place.name}, "
+        f"{os.path.basename(place.filename)}:{place.lineno}); please report it, with what "
+        "hilbin.show_versions() prints"
+    )
+    return BUG
+
+
+def csv_text(heads: Sequence[str], rows: Iterable[Iterable[Any]]) -> str:
+    """Return a CSV file; texts that a spreadsheet would take for formulas get an apostrophe.
+
+    Examples
+    --------
+    >>> from hilbin.cli._outcome import csv_text
+    >>> print(csv_text(["path", "score"], [["=1+1.jpg", -0.5]]), end="")
+    path,score
+    '=1+1.jpg,-0.5
+    """
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(heads)
+    for row in rows:
+        writer.writerow(
+            [f"'{v}" if isinstance(v, str) and v.startswith(FORMULA) else v for v in row]
+        )
+    return text.getvalue()
+
+
+def one_line(text: str) -> str:
+    """Return a text without line breaks, tabs and other control characters, which are escaped.
+
+    Examples
+    --------
+    >>> from hilbin.cli._outcome import one_line
+    >>> print(one_line("two\\nlines.jpg"))
+    two\\nlines.jpg
+    """
+    return "".join(
+        c if c.isprintable() or _surrogate(c) else c.encode("unicode_escape").decode() for c in text
+    )
+
+
+def _surrogate(c: str) -> bool:
+    """Tell whether a character stands for a byte of a file name that is not valid text."""
+    return "\udc80" <= c <= "\udcff"
 
 
 def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:

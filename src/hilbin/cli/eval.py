@@ -1,10 +1,8 @@
 """``hilbin eval``: how good a model is on images, or rows, that it has not seen."""
 
-import csv
-import io
 import os
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from pathlib import Path
 
 import joblib
@@ -13,7 +11,7 @@ from hilbin import parallel
 from hilbin.auto import Evaluation, Mistake
 from hilbin.cli._console import Console
 from hilbin.cli._models import load_model, of_images
-from hilbin.cli._outcome import InputError
+from hilbin.cli._outcome import InputError, csv_text
 
 
 def evaluate(
@@ -70,12 +68,8 @@ def evaluate(
 
 def as_csv(mistakes: list[Mistake]) -> str:
     """Return the mistakes as a CSV file."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["path", "true", "predicted", "margin", "true_score", "predicted_score"])
-    for one in mistakes:
-        writer.writerow(asdict(one).values())
-    return text.getvalue()
+    heads = [field.name for field in fields(Mistake)]
+    return csv_text(heads, (asdict(one).values() for one in mistakes))
 
 
 def complaints(found: Evaluation) -> list[str]:

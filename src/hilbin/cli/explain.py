@@ -1,7 +1,5 @@
 """``hilbin explain``: why a model gives an image, or a row of a table, its score."""
 
-import csv
-import io
 import os
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +11,7 @@ from hilbin import parallel
 from hilbin.auto import ImageClassifier, TableClassifier
 from hilbin.auto.table_data import as_table
 from hilbin.cli._models import known_class, load_model
-from hilbin.cli._outcome import InputError
+from hilbin.cli._outcome import InputError, csv_text
 from hilbin.cli._why_picture import why_picture
 from hilbin.files import write_whole
 from hilbin.images import read_image
@@ -103,9 +101,5 @@ def _of_row(
 
 def as_csv(why: Explanation) -> str:
     """Return what every feature adds to the score, as a CSV file."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["feature", "value", "adds"])
-    for one in why.features:
-        writer.writerow([one["feature"], one["value"], one["adds"]])
-    return text.getvalue()
+    heads = ["feature", "value", "adds"]
+    return csv_text(heads, ([one[head] for head in heads] for one in why.features))

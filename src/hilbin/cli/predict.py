@@ -1,7 +1,5 @@
 """``hilbin predict``: labels and scores of images, or of the rows of tables."""
 
-import csv
-import io
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -15,7 +13,7 @@ from hilbin import parallel
 from hilbin.auto import ImageClassifier, TableClassifier
 from hilbin.cli._console import Console
 from hilbin.cli._models import Model, load_model
-from hilbin.cli._outcome import InputError
+from hilbin.cli._outcome import InputError, csv_text, one_line
 from hilbin.cli._sorting import copy_into, folder_names
 from hilbin.images import find_images
 from hilbin.inspection import class_scores
@@ -212,13 +210,11 @@ def as_csv(found: Predicted) -> str:
     named = any(p.id is not None for p in found.predictions)
     ends = ["", *(f"_{k}" for k in range(2, most + 1))]
     heads = [what + end for end in ends for what in ("label", "score", "probability")]
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["path", *(["id"] if named else []), *heads])
-    for one in found.predictions:
-        first = [one.path, *([one.id] if named else [])]
-        writer.writerow([*first, *(value for values in _told(one) for value in values)])
-    return text.getvalue()
+    rows = (
+        [one.path, *([one.id] if named else []), *(v for values in _told(one) for v in values)]
+        for one in found.predictions
+    )
+    return csv_text(["path", *(["id"] if named else []), *heads], rows)
 
 
 def as_lines(found: Predicted) -> str:
@@ -228,7 +224,7 @@ def as_lines(found: Predicted) -> str:
         words = [one.path, *([] if one.id is None else [one.id])]
         for label, _, probability in _told(one):
             words += [label, f"{probability:.1%}"]
-        lines.append("\t".join(words))
+        lines.append("\t".join(map(one_line, words)))
     return "\n".join(lines)
 
 

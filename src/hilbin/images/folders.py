@@ -4,6 +4,8 @@ import csv
 import os
 from pathlib import Path
 
+from hilbin.files import require_regular
+
 EXTENSIONS = frozenset(
     f".{name}"
     for name in (
@@ -75,6 +77,7 @@ def labeled_images(source: str | os.PathLike[str]) -> tuple[list[Path], list[str
         return _from_folders(root)
     if not root.exists():
         raise FileNotFoundError(f"{root}: there is no such file or folder")
+    require_regular(root)
     return _from_table(root)
 
 

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hilbin._arrays import Array
+from hilbin.files import require_regular
 
 Pixels = NDArray[np.uint8]
 Source = str | os.PathLike[str] | Array
@@ -176,6 +177,7 @@ def _open(path: str, max_side: int | None, color: bool, max_pixels: int) -> Any:
     from PIL import Image, ImageOps, UnidentifiedImageError
 
     try:
+        require_regular(path)
         with Image.open(path) as picture:
             width, height = picture.size
             _refuse_bomb(path, height, width, max_pixels)
@@ -195,6 +197,10 @@ def _open(path: str, max_side: int | None, color: bool, max_pixels: int) -> Any:
         raise ImageError(path, f"too large: {error}") from None
     except MemoryError:
         raise ImageError(path, "does not fit in memory") from None
+    except OSError as error:
+        if not str(error).startswith(path):
+            raise ImageError(path, f"cannot be decoded: {error}") from error
+        raise ImageError(path, str(error).removeprefix(f"{path}: ")) from None
     except Exception as error:  # decoders raise whatever a broken file makes them stumble over
         raise ImageError(path, f"cannot be decoded: {error}") from error
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from sklearn.exceptions import InconsistentVersionWarning
 
+from hilbin.files import require_regular
 from hilbin.persist import container
 from hilbin.persist.codec import Decoder, Encoder, UnknownNameError
 from hilbin.persist.errors import ModelFileError, UnsupportedModelError
@@ -147,6 +148,7 @@ def load(path: str | os.PathLike[str], *, classes: Iterable[type] = ()) -> Any:
     Exponential(Chi2(), gamma=2.0)
     """
     registry = Registry(classes)
+    require_regular(path)
     with open(path, "rb") as file:
         header = container.read_header(file)
         try:
@@ -188,6 +190,7 @@ def info(path: str | os.PathLike[str]) -> ModelInfo:
     >>> found.class_name, found.metadata
     ('hilbin.kernels.Chi2', {'seed': 7})
     """
+    require_regular(path)
     with open(path, "rb") as file:
         header = container.read_header(file)
         size = os.fstat(file.fileno()).st_size
