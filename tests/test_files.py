@@ -55,6 +55,7 @@ def test_an_error_leaves_the_old_file(tmp_path):
             file.write(b"half")
             raise RuntimeError
 
-    pytest.raises(RuntimeError, fail)
+    with pytest.raises(RuntimeError):
+        fail()
     assert [p.name for p in tmp_path.iterdir()] == ["a"]
     assert path.read_text() == "old"
