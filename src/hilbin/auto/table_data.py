@@ -26,7 +26,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted
 
-from hilbin._arrays import Array, check_rows
+from hilbin._arrays import Array, check_rows, check_sparse
 from hilbin._parameters import estimator
 from hilbin._state import require, stored
 
@@ -132,6 +132,7 @@ def as_table(X: Any) -> Table:
     if hasattr(X, "columns") and hasattr(X, "dtypes"):
         return _from_frame(X)
     if sp.issparse(X) or _is_numeric(X):
+        check_sparse(X, "X")
         options: dict[str, Any] = {"accept_sparse": "csr", "dtype": "numeric"}
         rows = check_array(X, ensure_all_finite=False, **options)
         return Table(rows if rows.dtype.kind in "fiub" else rows.astype(np.float64))
