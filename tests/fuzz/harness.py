@@ -175,9 +175,10 @@ def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    parser.add_argument("target", help=", ".join(TARGETS))
+    parser.add_argument("target", help=f"all, or one of {', '.join(TARGETS)}")
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--count", type=int, default=1000)
+    parser.add_argument("--seconds", type=float, help="time for every target")
     parser.add_argument("--prepare", metavar="FOLDER", help="write what workers need, and end")
     parser.add_argument("--worker", metavar="FOLDER", help="do the experiments in this process")
     given = parser.parse_args()
@@ -189,11 +190,19 @@ def main():
     elif given.worker:
         _work(given.target, given.worker, seeds)
     else:
-        with tempfile.TemporaryDirectory() as folder:
-            prepared(given.target, folder)
-            report = run(given.target, seeds, folder)
-        show(report)
-        sys.exit(bool(report.faults))
+        targets = TARGETS if given.target == "all" else (given.target,)
+        faults = [_reported(target, seeds, given.seconds) for target in targets]
+        sys.exit(any(faults))
+
+
+def _reported(target, seeds, seconds):
+    """Run a target, print what became of it, and say whether there were faults."""
+    with tempfile.TemporaryDirectory() as folder:
+        prepared(target, folder)
+        deadline = None if seconds is None else time.monotonic() + seconds
+        report = run(target, seeds, folder, batch=500 if seconds else 2000, deadline=deadline)
+    show(report)
+    return bool(report.faults)
 
 
 def show(report, most=20):
