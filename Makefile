@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 CORE := CMakeLists.txt pyproject.toml $(wildcard src/hilbin/_core/*.cpp src/hilbin/_core/*.hpp)
 EXTRAS := test
 
-.PHONY: demo test lint bench docs sanitize clean
+.PHONY: demo test lint bench docs sanitize fuzz clean
 
 demo: $(VENV)/.installed
 	$(BIN)/hilbin demo
@@ -29,6 +29,11 @@ docs: $(VENV)/.docs
 # The core's tests on a core built with the address and undefined-behavior sanitizers.
 sanitize: $(VENV)/.installed
 	tools/sanitize.sh $(BIN)/python
+
+# Minutes of damaged and forged input; another SEED does other experiments.
+SEED := 0
+fuzz: $(VENV)/.installed
+	$(BIN)/python tests/fuzz/harness.py all --first $(SEED) --count 1000000 --seconds 60
 
 clean:
 	rm -rf $(VENV) build docs/_build docs/gallery docs/api/generated

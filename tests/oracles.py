@@ -1,6 +1,7 @@
 """Slow, obvious versions of every fast thing, in float64."""
 
 import numpy as np
+import scipy.sparse as sp
 from scipy.integrate import quad
 from scipy.optimize import minimize
 
@@ -419,3 +420,32 @@ def pair_descent(K, linear, low, high, total=0.0, epsilon=0.0, tol=1e-9, steps=2
 def machine_objective(K, c, linear, epsilon=0.0):
     """1/2 c'Kc - t'c + eps |c|_1."""
     return 0.5 * c @ K @ c - linear @ c + epsilon * np.abs(c).sum()
+
+
+def sparse_fault(X):
+    """What is wrong with a sparse matrix, found slowly, or an empty text."""
+    if not sp.issparse(X):
+        return ""
+    if X.format == "coo":
+        row, column = (np.asarray(c).tolist() for c in X.coords)
+        lengths = {len(row), len(column), len(X.data)}
+        inside = all(0 <= i < X.shape[0] for i in row) and all(0 <= j < X.shape[1] for j in column)
+        return "" if len(lengths) == 1 and inside else "a place is out of range"
+    blocks = X.blocksize if X.format == "bsr" else (1, 1)
+    height, width = X.shape[0] // blocks[0], X.shape[1] // blocks[1]
+    if X.format == "csc":
+        height, width = width, height
+    starts, indices = X.indptr.tolist(), X.indices.tolist()
+    if len(indices) != len(X.data):
+        return "indices and values differ in length"
+    if len(starts) != height + 1 or starts[0] != 0:
+        return "indptr has the wrong length"
+    for i in range(height):
+        if not starts[i] <= starts[i + 1] <= len(indices):
+            return f"row {i} is not in the arrays"
+        part = indices[int(starts[i]) : int(starts[i + 1])]
+        if not all(0 <= j < width for j in part):
+            return f"row {i} has a column out of range"
+        if getattr(X, "_has_canonical_format", False) and part != sorted(set(part)):
+            return f"row {i} is not in order"
+    return ""

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Builds the core with the address and undefined-behavior sanitizers beside the usual one and runs
-# the core's tests on it. Usage: tools/sanitize.sh PYTHON
+# the core's tests and the fuzz of arrays on it. Usage: tools/sanitize.sh PYTHON
 set -euo pipefail
 cd "$(dirname "$0")/.."
 python=$1
@@ -20,5 +20,6 @@ compiler=${CXX:-g++}
 preload="$($compiler -print-file-name=libasan.so) $($compiler -print-file-name=libstdc++.so)"
 export PYTHONPATH=$PWD/$site:$packages LD_PRELOAD=$preload
 "$python" -S -c "import hilbin; assert 'sanitize' in hilbin.__file__, hilbin.__file__"
-"$python" -S -m pytest -q -p no:cacheprovider tests/_core tests/solvers/test_tables.py \
-  tests/solvers/test_smo.py tests/solvers/test_word_rows.py
+"$python" -S -m pytest -q -p no:cacheprovider tests/_core tests/solvers/test_lookup.py \
+  tests/solvers/test_smo.py tests/solvers/test_coded.py tests/test_arrays.py
+"$python" -S tests/fuzz/harness.py arrays --count "${FUZZ:-2000}"

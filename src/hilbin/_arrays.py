@@ -5,12 +5,13 @@ argument, the row, the column and the value.
 """
 
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 from sklearn.utils import check_array
+from sklearn.utils import validation as sklearn_validation
 
 from hilbin._core import core
 
@@ -23,6 +24,101 @@ ACCEPTED: dict[str, Any] = {
     "dtype": (np.float64, np.float32),
     "ensure_all_finite": False,
 }
+
+
+def validate_data(estimator: Any, X: Any = "no_validation", *args: Any, **options: Any) -> Any:
+    """Return what scikit-learn's ``validate_data`` does, after a check of sparse arrays.
+
+    SciPy's conversions, which scikit-learn calls, trust the arrays of a sparse matrix.
+    """
+    check_sparse(X, "X")
+    y = args[0] if args else options.get("y")
+    if y is not None and not isinstance(y, str):
+        _check_targets(y, numeric=bool(options.get("y_numeric")))
+    return sklearn_validation.validate_data(estimator, X, *args, **options)
+
+
+def _check_targets(y: Any, *, numeric: bool) -> None:
+    """Refuse targets that are no numbers, or labels of which none is the smallest."""
+    if sp.issparse(y) or not hasattr(y, "__len__"):
+        return
+    kinds = getattr(getattr(y, "dtype", None), "kind", "O")
+    if kinds in "biufc" or (kinds in "US" and not numeric):
+        return
+    try:
+        values = np.asarray(y)
+        if numeric and values.dtype.kind in "OUS":
+            values.astype(np.float64)
+        elif values.dtype.kind == "O" and values.ndim == 1:
+            sorted({*values.tolist()})
+    except (TypeError, ValueError) as error:
+        what = "is not numbers" if numeric else "has labels that cannot be compared"
+        raise ValueError(f"y {what}: {error}") from error
+
+
+def check_sparse(X: Any, name: str) -> bool:
+    """Say whether the indices of a sparse ``X`` are ascending; refuse arrays that make no matrix.
+
+    Row pointers and indices of CSR, CSC and BSR are looked at one by one, in compiled code, and so
+    are the places of COO. The error names the row. Indices that are not ascending are no error,
+    unless ``X`` claims that they are.
+    """
+    if not sp.issparse(X) or X.ndim != 2:
+        return False
+    if X.format == "coo":
+        lengths = {*map(len, X.coords), len(X.data)}
+        if len(lengths) > 1:
+            _refuse_sparse(X, name, f"values, rows and columns differ in length: {sorted(lengths)}")
+        for axis, (places, size) in enumerate(zip(X.coords, X.shape, strict=True)):
+            if places.size and not (places.min() >= 0 and places.max() < size):
+                at = int(np.argmax((places < 0) | (places >= size)))
+                line = ("row", "column")[axis]
+                _refuse_sparse(X, name, f"value {at} is in {line} {places[at]} of {size}")
+    if X.format not in ("csr", "csc", "bsr"):
+        return False
+    number = _line_out_of_order(X, name)
+    if number is not None and getattr(X, "_has_canonical_format", False):
+        _refuse_sparse(
+            X,
+            name,
+            f"the indices of {_lines(X)} {number} do not ascend, but it claims to be canonical; "
+            f"set has_canonical_format and has_sorted_indices of {name} to False",
+        )
+    return number is None
+
+
+def _line_out_of_order(X: Any, name: str) -> int | None:
+    """Check the arrays of CSR, or alike; return the first row whose indices are not ascending."""
+    indices, indptr, data = X.indices, X.indptr, X.data
+    blocks = X.blocksize if X.format == "bsr" else (1, 1)
+    height, width = (n // b for n, b in zip(X.shape, blocks, strict=True))
+    if X.format == "csc":
+        height, width = width, height
+    vectors = all(isinstance(a, np.ndarray) and a.ndim == 1 for a in (indices, indptr))
+    if not vectors or indices.dtype.kind != "i" or indptr.dtype.kind != "i":
+        _refuse_sparse(X, name, "indices and indptr must be vectors of whole numbers")
+    if indptr.size != height + 1:
+        _refuse_sparse(X, name, f"indptr has {indptr.size} numbers for {height} {_lines(X)}s")
+    if data.ndim != (3 if X.format == "bsr" else 1) or len(data) != indices.size:
+        _refuse_sparse(X, name, f"there are {indices.size} indices for {len(data)} values of rows")
+    kind = np.int32 if indices.dtype == indptr.dtype == np.int32 else np.int64
+    line, fault = core.check_csr(
+        np.ascontiguousarray(indices, kind), np.ascontiguousarray(indptr, kind), width
+    )
+    if fault == "pointer":
+        run = f"from {indptr[line]} to {indptr[line + 1]}, and there are {indices.size} indices"
+        _refuse_sparse(X, name, f"by indptr, {_lines(X)} {line} is {run}")
+    if fault == "index":
+        _refuse_sparse(X, name, f"{_lines(X)} {line} has an index that is not in [0, {width})")
+    return line if fault == "order" else None
+
+
+def _lines(X: Any) -> str:
+    return "column" if X.format == "csc" else "row"
+
+
+def _refuse_sparse(X: Any, name: str, what: str) -> NoReturn:
+    raise ValueError(f"{name} is a broken {X.format.upper()} matrix: {what}")
 
 
 def check_rows(X: object, name: str, *, nonnegative: str | None = None) -> Matrix:
@@ -41,9 +137,10 @@ def check_rows_and_least(
 
     ``otherwise`` ends the message about a negative value: it says what the caller can do.
     """
+    ascending = check_sparse(X, name)
     rows = check_array(X, input_name=name, **ACCEPTED)
     if sp.issparse(rows):
-        rows = _canonical(rows, name)
+        rows = _canonical(rows, ascending if rows is X else check_sparse(rows, name))
     elif not (rows.flags.aligned and rows.dtype.isnative):
         rows = np.array(rows, dtype=rows.dtype.newbyteorder("="))
     values = rows.data if sp.issparse(rows) else rows
@@ -69,7 +166,7 @@ def check_pair(
     if x.dtype != y.dtype:
         x, y = x.astype(np.float64), y.astype(np.float64)
     if sp.issparse(x) != sp.issparse(y):
-        x, y = _canonical(sp.csr_array(x), "X"), _canonical(sp.csr_array(y), "Y")
+        x, y = sp.csr_array(x), sp.csr_array(y)
     return x, y
 
 
@@ -106,13 +203,14 @@ def _least_and_finite(values: Array) -> tuple[float, bool]:
     return low, bool(np.isfinite(low) and np.isfinite(high))
 
 
-def _canonical(X: Matrix, name: str) -> Matrix:
+def _canonical(X: Matrix, ascending: bool) -> Matrix:
     """Sort the columns of every row and add up duplicates, in a copy if something changes."""
-    if not X.has_canonical_format:
-        X = X.copy()
-        X.sum_duplicates()
-    if X.nnz and not (X.indices.min() >= 0 and X.indices.max() < X.shape[1]):
-        raise ValueError(f"{name} is a broken CSR matrix: a column index is out of range")
+    count = int(X.indptr[-1])
+    if ascending and X.data.size == X.indices.size == count:
+        return X
+    arrays = (X.data[:count].copy(), X.indices[:count].copy(), X.indptr.copy())
+    X = type(X)(arrays, shape=X.shape)
+    X.sum_duplicates()
     return X
 
 

@@ -12,14 +12,16 @@ import pytest
 import scipy.sparse as sp
 from sklearn.exceptions import InconsistentVersionWarning
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
-from sklearn.svm import SVC
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.svm import SVC, SVR, NuSVC
+from sklearn.tree import DecisionTreeClassifier
 
 from hilbin.estimators import HistogramBinner, IntersectionSVC, ScoreCalibration
-from hilbin.kernels import Chi2
-from hilbin.maps import AdditiveMap
+from hilbin.kernels import Chi2, Exponential
+from hilbin.maps import AdditiveMap, ProductQuantizer
 from hilbin.persist import (
     ModelFileError,
+    UnsupportedModelError,
     container,
     info,
     load,
@@ -333,40 +335,101 @@ def test_forged_probabilities_are_refused(path):
         refused(path, "malformed")
 
 
-def test_a_file_cannot_replace_the_check(path):
+def test_a_file_cannot_replace_methods(path):
     """An attribute of the object would be found before the method of its class."""
     fitted = HistogramBinner(4).fit(np.arange(12.0).reshape(4, 3))
-    fitted._check_state = Chi2()  # kernels can be called
-    save(fitted, path)
-    load(path)
-    fitted.last_ = np.array([4, 4, 70_000])
-    save(fitted, path)
-    refused(path, "malformed: last_ is out of range")
-
-
-@pytest.mark.parametrize("kernel", ["rbf", "precomputed", Chi2()], ids=str)
-def test_forged_support_vectors_are_refused(path, kernel):
-    X = np.random.default_rng(0).uniform(size=(20, 20))
-    fitted = SVC(kernel=kernel).fit(X @ X.T, np.arange(20) % 3)
-    save(fitted, path)
-    load(path)
-    forgeries = {
-        "support_": fitted.support_[:-1],
-        "_n_support": fitted._n_support + 1,
-        "_dual_coef_": fitted._dual_coef_[:1],
-        "_intercept_": fitted._intercept_[:1],
-        "_probA": np.zeros(1),
-    }
-    if kernel == "rbf":
-        forgeries |= {"support_vectors_": np.zeros((0, 0)), "n_features_in_": 21}
-    else:
-        forgeries |= {"shape_fit_": (2, 20)}
-    for name, value in forgeries.items():
-        original = getattr(fitted, name)
-        setattr(fitted, name, value)
+    for name in ("_check_state", "transform", "__class__"):
         save(fitted, path)
-        refused(path, "malformed")
-        setattr(fitted, name, original)
+        rewritten(path, lambda header, name=name: _binner(header).append([name, 1]))
+        refused(path, f"malformed: {name} is an attribute that would hide")
+
+
+def _binner(header):
+    return next(
+        n for n in header["nodes"] if n[:2] == ["object", "hilbin.estimators.HistogramBinner"]
+    )
+
+
+def test_more_columns_than_bins(path):
+    """Rows with a column that has no bins would read beyond the bins of the last."""
+    X = np.arange(12.0).reshape(4, 3)
+    fitted = HistogramBinner(4).fit(X)
+    fitted.n_features_in_ = 4000
+    save(fitted, path)
+    refused(path, "n_features_in_")
+    wide = sp.csr_array((np.ones(1), ([0], [3999])), shape=(1, 4000))
+    for rows in (wide, wide.toarray()):
+        with pytest.raises(ValueError, match="4000 columns, but the bins are those of 3"):
+            fitted.transform(rows)
+
+
+def test_codes_beyond_the_words(path):
+    X = np.random.default_rng(0).normal(size=(40, 4))
+    codes = ProductQuantizer(part_size=2, n_words=5, random_state=0).fit_transform(X)
+    save(codes, path)
+    np.testing.assert_array_equal(load(path).decode(), codes.decode())
+    codes.groups[0, 7, 1] = 200
+    save(codes, path)
+    refused(path, "the code 200, but there are 5 words")
+    with pytest.raises(ValueError, match="beyond the words"):
+        codes.decode()
+
+
+def test_a_lookup_without_columns(path):
+    X = np.random.default_rng(0).uniform(size=(30, 3))
+    fitted = IntersectionSVC(n_bins=4).fit(X, X[:, 0] > 0.5)
+    for name, value in (("lookup", fitted._lookup.lookup[:, :0].copy()), ("n_outputs", 0)):
+        forged_model = load_changed(fitted, path, "_lookup", name, value)
+        assert "malformed" in forged_model
+
+
+def load_changed(fitted, path, part, name, value):
+    """What loading says about a model with an attribute of a part changed."""
+    target = getattr(fitted, part)
+    original = getattr(target, name)
+    setattr(target, name, value)
+    save(fitted, path)
+    setattr(target, name, original)
+    with pytest.raises(ModelFileError) as caught:
+        load(path)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "model", [SVC(), SVR(), NuSVC(), OneHotEncoder(), DecisionTreeClassifier()], ids=repr
+)
+def test_compiled_models_of_sklearn_are_not_on_the_list(path, model):
+    """LIBSVM and trees trust their arrays; the error says what a file may hold instead."""
+    with pytest.raises(
+        UnsupportedModelError, match=r"of scikit-learn can be: .*LinearSVC.*Pipeline"
+    ):
+        save(model, path)
+    name = f"sklearn.{type(model).__module__.split('.')[1]}.{type(model).__name__}"
+    forged(path, [["object", name, ["_impl", "epsilon_svr"]]])
+    refused(path, "names the class .* it knows .*LinearSVC")
+
+
+def test_row_pointers_that_wrap_around(path):
+    """SciPy's own check converts them to 32 bits before it looks at them."""
+    good = sp.csr_array(np.eye(3))
+    good.indptr = np.array([0, 1, 2**32 + 2, 3])
+    good.indices = good.indices.astype(np.int64)
+    save(good, path)
+    refused(path, "row 1")
+
+
+def test_shared_tuples_take_no_time(path):
+    """To hash them would take two to the power of their depth."""
+    nodes = [["tuple", 1], *(["tuple", [i], [i]] for i in range(60))]
+    forged(path, [*nodes, ["set", [len(nodes) - 1]]])
+    refused(path, "contain each other too many times")
+
+
+def test_a_kernel_is_as_good_as_a_new_one(path):
+    save(Exponential(Chi2(), gamma=2.0), path)
+    for value in (-1.0, "x", None):
+        rewritten(path, lambda header, v=value: header["nodes"][-1][-1].__setitem__(1, v))
+        refused(path, "gamma")
 
 
 def test_forged_random_states_are_refused(path):

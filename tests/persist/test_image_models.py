@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from pictures import drawn
-from sklearn.base import BaseEstimator, clone
+from saved import NAMES, PICTURES, ROWS, made
+from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 
 import hilbin.images as hi
@@ -12,30 +12,6 @@ from hilbin.estimators import IntersectionSVC
 from hilbin.persist import load, save
 
 pytest.importorskip("PIL")
-
-PICTURES = [drawn(seed, (64, 72), color=True) for seed in range(6)]
-ROWS = ("Codebook", "HistogramNormalizer")  # take rows, not images
-SPECIAL = {
-    "BagOfWords": lambda: hi.BagOfWords(n_words=7, random_state=0),
-    "Codebook": lambda: hi.Codebook(4, random_state=0),
-    "ImageFeatures": lambda: hi.ImageFeatures(
-        [("a", hi.Centrist()), ("b", hi.LBP())], weights={"a": 2.0}
-    ),
-    "FisherVector": lambda: hi.FisherVector(n_components=3, n_dimensions=5, random_state=0),
-    "RotationIntegrated": lambda: hi.RotationIntegrated(hi.HOG()),
-    "SpatialPyramid": lambda: hi.SpatialPyramid(hi.BagOfWords(n_words=5, random_state=0), 2),
-}
-NAMES = [
-    name
-    for name in hi.__all__
-    if isinstance(getattr(hi, name), type) and issubclass(getattr(hi, name), BaseEstimator)
-]
-
-
-def made(name):
-    if name == "OnnxFeatures":
-        return hi.OnnxFeatures("network.onnx", normalization=((0.5, 0.4, 0.3), 1.0))
-    return SPECIAL.get(name, getattr(hi, name))()
 
 
 @pytest.mark.parametrize("name", NAMES)

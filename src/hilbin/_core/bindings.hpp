@@ -3,7 +3,10 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <stdexcept>
+#include <type_traits>
 
 namespace nb = nanobind;
 
@@ -21,6 +24,23 @@ inline void require(bool condition, const char* message) {
 
 inline void require_range(ptrdiff_t begin, ptrdiff_t end, size_t size) {
   require(0 <= begin && begin <= end && end <= ptrdiff_t(size), "range out of bounds");
+}
+
+// Where runs begin that follow each other, and where the last one ends: within `size` numbers.
+template <class Index> inline void require_pointers(const Vector<const Index>& pointers, size_t size, const char* message) {
+  require(pointers.shape(0) >= 1 && pointers.data()[0] >= 0, message);
+  bool rising = true;
+  for (size_t i = 0; i + 1 < pointers.shape(0); ++i) rising &= pointers.data()[i] <= pointers.data()[i + 1];
+  require(rising && uint64_t(pointers.data()[pointers.shape(0) - 1]) <= size, message);
+}
+
+// Numbers that choose one of `count` things.
+template <class Number> inline void require_below(const Number* numbers, size_t size, uint64_t count, const char* message) {
+  using Unsigned = std::make_unsigned_t<Number>;
+  if (count > uint64_t(Unsigned(-1))) return;
+  Unsigned highest = 0;  // negative numbers are the highest
+  for (size_t i = 0; i < size; ++i) highest = std::max(highest, Unsigned(numbers[i]));
+  require(size == 0 || highest < count, message);
 }
 
 // Some rows of an n x n matrix: the slot of every row, and of every slot when it was last used.

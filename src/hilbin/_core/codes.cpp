@@ -17,11 +17,11 @@ template <class Code, class Cell> void define_look_up(nb::module_& m) {
                       Matrix<const Cell> table, Matrix<double> out, ptrdiff_t begin, ptrdiff_t end) {
     nb::gil_scoped_release release;
     const ptrdiff_t width = table.shape(1);
-    require(width == 1 || width % lanes<double> == 0, "the table is not whole vectors wide");
+    require(width == 1 || (width > 0 && width % lanes<double> == 0), "the table is not whole vectors wide");
     require(ptrdiff_t(out.shape(1)) == width, "out has the wrong shape");
     require_range(begin, end, out.shape(0));
+    require_pointers(offsets, table.shape(0), "offsets do not fit the table");
     const ptrdiff_t features = ptrdiff_t(offsets.shape(0)) - 1;
-    require(features >= 0 && offsets.data()[features] <= int64_t(table.shape(0)), "offsets do not fit the table");
     require(indptr.shape(0) > 0 ? end < ptrdiff_t(indptr.shape(0)) : end * features <= ptrdiff_t(codes.shape(0)),
             "there are fewer codes than rows");
     with_codes(codes, indices, indptr, features, [&](auto rows) {
@@ -39,6 +39,7 @@ template <class Code> void define_sums(nb::module_& m) {
   m.def("sum_codes", [](Vector<const Code> codes, Vector<const int32_t> indices, Int64s indptr, ptrdiff_t columns, Vector<uint64_t> out) {
     nb::gil_scoped_release release;
     const ptrdiff_t rows = ptrdiff_t(out.shape(0));
+    require(columns >= 0, "columns is negative");
     require(indptr.shape(0) > 0 ? rows < ptrdiff_t(indptr.shape(0)) : rows * columns <= ptrdiff_t(codes.shape(0)),
             "there are fewer codes than rows");
     with_codes(codes, indices, indptr, columns, [&](auto matrix) {
@@ -51,7 +52,10 @@ template <class Code> void define_sums(nb::module_& m) {
                         Vector<int32_t> nth, Vector<Code> ranks, ptrdiff_t count) {
     nb::gil_scoped_release release;
     const ptrdiff_t features = ptrdiff_t(offsets.shape(0)) - 1;
+    require_pointers(offsets, nth.shape(0), "nth has the wrong length");
     require(ptrdiff_t(nth.shape(0)) == offsets.data()[features] && ranks.shape(0) == codes.shape(0), "nth has the wrong length");
+    require(indptr.shape(0) > 0 ? count < ptrdiff_t(indptr.shape(0)) : count * features <= ptrdiff_t(codes.shape(0)),
+            "there are fewer codes than rows");
     int64_t used = 0;
     with_codes(codes, indices, indptr, features, [&](auto matrix) {
       used = number_used(matrix, count, offsets.data(), features, nth.data());
@@ -72,6 +76,10 @@ template <class Code> void define_sums(nb::module_& m) {
     nb::gil_scoped_release release;
     const ptrdiff_t width = coefficients.shape(1), rows_count = coefficients.shape(0);
     require(ptrdiff_t(sums.shape(1)) == width, "sums have the wrong shape");
+    require_pointers(offsets, sums.shape(0), "offsets do not fit the sums");
+    const ptrdiff_t features = ptrdiff_t(offsets.shape(0)) - 1;
+    require(indptr.shape(0) > 0 ? rows_count < ptrdiff_t(indptr.shape(0)) : rows_count * features <= ptrdiff_t(codes.shape(0)),
+            "there are fewer codes than rows");
     with_codes(codes, indices, indptr, ptrdiff_t(offsets.shape(0)) - 1, [&](auto rows) {
       for (ptrdiff_t i = 0; i < rows_count; ++i)
         add_to_levels(rows.row(i), offsets.data(), coefficients.data() + i * width, width, sums.data());
@@ -83,6 +91,7 @@ void level_lookup(Matrix<double> sums, Int64s offsets, Doubles levels) {
   nb::gil_scoped_release release;
   const ptrdiff_t width = sums.shape(1);
   require(levels.shape(0) == sums.shape(0), "levels have the wrong length");
+  require_pointers(offsets, sums.shape(0), "offsets do not fit the sums");
   for (size_t j = 0; j + 1 < offsets.shape(0); ++j)
     for (ptrdiff_t c = 0; c < width; ++c)
       sums_to_table(sums.data() + offsets.data()[j] * width + c, width, levels.data() + offsets.data()[j],
@@ -93,6 +102,8 @@ void level_lookup(Matrix<double> sums, Int64s offsets, Doubles levels) {
 void pad_levels(Doubles levels, Int64s offsets, Int64s features, Int64s room, Vector<double> out) {
   nb::gil_scoped_release release;
   require(features.shape(0) == room.shape(0), "features and room differ in length");
+  require_pointers(offsets, levels.shape(0), "offsets do not fit the levels");
+  require_below(features.data(), features.shape(0), offsets.shape(0) - 1, "a feature is out of range");
   double *to = out.data(), *end = to + out.shape(0);
   for (size_t s = 0; s < features.shape(0); ++s) {
     const int64_t j = features.data()[s], first = offsets.data()[j], count = offsets.data()[j + 1] - first;
@@ -113,7 +124,10 @@ template <class T, class Cell> void define_interpolate(nb::module_& m) {
     const ptrdiff_t width = table.shape(1);
     const ptrdiff_t features = ptrdiff_t(offsets.shape(0)) - 1;
     require(out.shape(1) == table.shape(1) && levels.shape(0) == table.shape(0), "out has the wrong shape");
-    require(features >= 0 && offsets.data()[features] <= int64_t(table.shape(0)), "offsets do not fit the table");
+    require_pointers(offsets, table.shape(0), "offsets do not fit the table");
+    require(0 <= begin && begin <= end && (each || end <= ptrdiff_t(out.shape(0))), "range out of bounds");
+    require(!each || out.shape(0) >= values.shape(0), "out has no row for every value");
+    for (ptrdiff_t j = 0; j < features; ++j) require(offsets.data()[j] < offsets.data()[j + 1], "a feature has no levels");
     require(indptr.shape(0) > 0 ? end < ptrdiff_t(indptr.shape(0)) : end * features <= ptrdiff_t(values.shape(0)),
             "there are fewer values than rows");
     with_codes(values, indices, indptr, features, [&](auto rows) {
@@ -142,6 +156,8 @@ template <class T> void define_values(nb::module_& m) {
     nb::gil_scoped_release release;
     require(levels.shape(0) == values.shape(0) && ranks.shape(0) == values.shape(0), "levels have the wrong length");
     require_range(begin, end, counts.shape(0));
+    require(indptr.shape(0) == counts.shape(0) + 1, "indptr has the wrong length");
+    require_pointers(indptr, values.shape(0), "indptr is out of range");
     for (ptrdiff_t j = begin; j < end; ++j) {
       const int64_t at = indptr.data()[j];
       counts.data()[j] = rank_column(values.data() + at, indptr.data()[j + 1] - at, levels.data() + at, ranks.data() + at);
@@ -154,6 +170,7 @@ template <class T> void define_values(nb::module_& m) {
     require(low.shape(0) == out.shape(0) && indptr.shape(0) == out.shape(0) + 1, "low has the wrong length");
     require(weights.shape(0) == 0 || weights.shape(0) == values.shape(0), "weights have the wrong length");
     require_range(begin, end, out.shape(0));
+    require_pointers(indptr, values.shape(0), "indptr is out of range");
     std::vector<T> plain;
     std::vector<std::pair<T, double>> weighted;
     for (ptrdiff_t j = begin; j < end; ++j) {
@@ -175,6 +192,8 @@ template <class T, class Code> void define_bins(nb::module_& m) {
     const T* from = x.data();
     Code* to = out.data();
     if (indices.shape(0) > 0) {
+      require(indices.shape(0) == x.shape(0), "x and indices differ in length");
+      require_below(indices.data() + begin, size_t(end - begin), uint64_t(columns), "a column is out of range");
       for (ptrdiff_t k = begin; k < end; ++k) to[k] = Code(int32_t(bin(indices.data()[k], from[k])));
       return;
     }
@@ -196,6 +215,7 @@ template <class T, class Code> void define_bins(nb::module_& m) {
   m.def("bin_edges", [each](Values x, Vector<const int32_t> indices, Values edges, Int64s offsets, Vector<Code> out,
                             ptrdiff_t begin, ptrdiff_t end) {
     nb::gil_scoped_release release;
+    require_pointers(offsets, edges.shape(0), "offsets do not fit the edges");
     each(x, indices, ptrdiff_t(offsets.shape(0)) - 1, out, begin, end, EdgeBins<T>{edges.data(), offsets.data()});
   }, "x"_array, "indices"_array, "edges"_array, "offsets"_array, "out"_array, "begin"_a, "end"_a);
 }

@@ -101,6 +101,7 @@ template <class F, class Index> void define_sparse_gram(nb::module_& m) {
   using Indptr = Vector<const Index>;
   auto made = [](const Values& values, const Columns& columns, const Indptr& indptr, F* scores, size_t size, size_t rows) {
     require(indptr.shape(0) == rows + 1 && size == rows, "gram has the wrong shape");
+    require_pointers(indptr, std::min(values.shape(0), columns.shape(0)), "indptr of gram is out of range");
     return SparseGramState<F, Index>{values.data(), columns.data(), indptr.data(), scores};
   };
   define_sweep<F, Values, Columns, Indptr>(m, "sweep_sparse_gram", made, "values"_array, "columns"_array, "indptr"_array);
@@ -144,6 +145,7 @@ template <class F, class Code> void define_dense(nb::module_& m) {
 template <class F, class Entry> void define_sparse(nb::module_& m) {
   auto rows = [](const Vector<const Entry>& entries, const Int64s& indptr, size_t groups, size_t n) {
     require(indptr.shape(0) == n * groups + 1, "indptr has the wrong length");
+    require_pointers(indptr, entries.shape(0), "indptr is out of range");
     return SparseCodes<Entry>{entries.data(), indptr.data(), int(groups)};
   };
   define_lookup<F, Vector<const Entry>>(m, {"sweep_sparse", "sweep_classes_sparse", "add_sparse"}, rows, "entries"_array, "indptr"_array);
@@ -155,9 +157,13 @@ template <class Code, class Entry> void define_packing(nb::module_& m) {
   m.def("pack_entries", [](Vector<const Code> codes, Vector<const int32_t> indices, Int64s indptr, Vector<const int32_t> slots,
                            Vector<const int32_t> group, int groups, Vector<Entry> out, Vector<int64_t> indptr_out) {
     nb::gil_scoped_release release;
+    require(groups >= 1, "wrong number of groups");
     const ptrdiff_t rows = (ptrdiff_t(indptr_out.shape(0)) - 1) / groups;
     require(groups >= 1 && groups <= most_groups && ptrdiff_t(indptr_out.shape(0)) == rows * groups + 1, "wrong number of groups");
     require(slots.shape(0) == group.shape(0), "slots and groups differ in length");
+    require_below(group.data(), group.shape(0), uint64_t(groups), "a group is out of range");
+    require(indptr.shape(0) > 0 ? rows < ptrdiff_t(indptr.shape(0)) : rows * ptrdiff_t(slots.shape(0)) <= ptrdiff_t(codes.shape(0)),
+            "there are fewer codes than rows");
     with_codes(codes, indices, indptr, ptrdiff_t(slots.shape(0)), [&](auto matrix) {
       int64_t to[most_groups], free = 0;
       for (ptrdiff_t i = 0; i < rows; ++i) {

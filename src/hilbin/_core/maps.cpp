@@ -1,5 +1,6 @@
 // Bindings of the feature maps. Every function is single-threaded and releases the GIL.
 #include <cmath>
+#include <limits>
 
 #include "bindings.hpp"
 #include "cells.hpp"
@@ -27,7 +28,10 @@ template <class T, class Use> void with_cells(bool by_bits, const double* number
 
 void require_cells(bool by_bits, const Vector<const double>& numbers, int mantissa_bits) {
   require(numbers.shape(0) == 3, "cells are described by three numbers");
-  require(!by_bits || (numbers.data()[0] >= 1 && numbers.data()[0] <= mantissa_bits), "shift out of range");
+  for (int k = 0; k < 3; ++k) require(std::isfinite(numbers.data()[k]), "the numbers of cells are not finite");
+  const double bits = double(int64_t(1) << (mantissa_bits > 30 ? 62 : 30));
+  require(!by_bits || (numbers.data()[0] >= 1 && numbers.data()[0] <= mantissa_bits && std::abs(numbers.data()[1]) <= bits),
+          "shift out of range");
 }
 
 template <class T> void define_for(nb::module_& m) {
@@ -80,10 +84,17 @@ template <class T> void define_for(nb::module_& m) {
     require_cells(by_bits, cells, Simd<T>::mantissa_bits);
     const ptrdiff_t parts = per_width.shape(0), count = ptrdiff_t(node.shape(0)) - parts;
     require(count >= 1 && coefficients.shape(0) == node.shape(0) * 8, "wrong number of coefficients");
-    require(ptrdiff_t(start.shape(0)) == parts + 1 && std::isinf(start.data()[parts]), "start does not end in infinity");
+    require(ptrdiff_t(start.shape(0)) == parts + 1 && start.data()[parts] == std::numeric_limits<T>::infinity(), "start does not end in infinity");
     require(nodes >= 2 && double(nodes) * n_columns < 2147483648.0, "too many columns");
     require(indptr.shape(0) >= 1, "indptr is empty");
     require_range(begin, end, indptr.shape(0) - 1);
+    // cells that nodes divide lead to a part, the others to a node
+    int32_t lowest = 0, highest = 0, first_part = 0;
+    for (ptrdiff_t k = 0; k < count; ++k) lowest = std::min(lowest, node.data()[k]), highest = std::max(highest, node.data()[k]);
+    for (ptrdiff_t k = count; k < count + parts; ++k)
+      first_part = std::min(first_part, node.data()[k]), highest = std::max(highest, node.data()[k]);
+    require(lowest >= -parts && first_part >= 0 && highest < nodes - 1, "a node is out of range");
+    for (ptrdiff_t row = begin; row < end; ++row) require(0 <= indptr.data()[row] && indptr.data()[row] <= indptr.data()[row + 1], "indptr is out of range");
     const bool dense = columns.shape(0) == 0;
     const int64_t* to = indptr.data();
     require(indices.shape(0) >= size_t(to[end]) && weights.shape(0) == indices.shape(0), "no room for the entries");
@@ -130,10 +141,10 @@ template <class T> void define_for(nb::module_& m) {
 // out[p * width + j] = indices[p] * width + j: the columns of a block of `width` per column.
 void spread_indices(Int32s indices, int width, Vector<int32_t> out, ptrdiff_t begin, ptrdiff_t end) {
   nb::gil_scoped_release release;
-  require(out.shape(0) == indices.shape(0) * size_t(width), "out has the wrong length");
+  require(width >= 0 && out.shape(0) == indices.shape(0) * size_t(width), "out has the wrong length");
   require_range(begin, end, indices.shape(0));
   for (ptrdiff_t p = begin; p < end; ++p) {
-    const int32_t first = indices.data()[p] * width;
+    const int32_t first = int32_t(uint32_t(indices.data()[p]) * uint32_t(width));
     for (int j = 0; j < width; ++j) out.data()[p * width + j] = first + j;
   }
 }

@@ -1,4 +1,5 @@
 // Python's door to the core. Every function is single-threaded and releases the GIL.
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
@@ -59,7 +60,8 @@ template <class T> struct CsrArgument {
   size_t rows() const { return indptr.shape(0) - 1; }
   CsrRows<T> view(const Vector<const T>& zero, int columns, int needed) const {
     require(int(planes.size()) == needed && zero.shape(0) == size_t(needed), "wrong number of planes");
-    require(indptr.shape(0) >= 1, "indptr is empty");
+    require_pointers(indptr, indices.shape(0), "indptr is out of range");
+    require_below(indices.data(), indices.shape(0), uint64_t(columns), "a column is out of range");
     CsrRows<T> rows{};
     rows.columns = columns;
     rows.indices = indices.data();
@@ -92,6 +94,34 @@ template <class T> nb::tuple least_and_finite(Vector<const T> x) {
     for (ptrdiff_t i = whole; i < count; ++i) low = std::min(low, x.data()[i]), zeros += x.data()[i] * T(0);
   }
   return nb::make_tuple(low, zeros == 0);
+}
+
+// What is wrong with the first row of a CSR matrix that is not in canonical format, and its number: a "pointer" that
+// leaves the indices, an "index" beyond the columns, or indices that are not in ascending "order". The faults are
+// looked for in this order; a matrix without one has the row -1 and "".
+template <class Index> std::pair<int64_t, std::string> check_csr(Vector<const Index> indices, Vector<const Index> indptr, int64_t columns) {
+  using Unsigned = std::make_unsigned_t<Index>;
+  nb::gil_scoped_release release;
+  const int64_t rows = int64_t(indptr.shape(0)) - 1;
+  require(rows >= 0 && columns >= 0, "indptr is empty");
+  const Index *begin = indptr.data(), *column = indices.data();
+  for (int64_t i = 0; i < rows; ++i)
+    if (begin[i] > begin[i + 1] || (i == 0 && begin[0] != 0) || uint64_t(begin[i + 1]) > indices.shape(0)) return {i, "pointer"};
+  if (rows == 0 && begin[0] != 0) return {0, "pointer"};
+  int64_t unordered = -1;
+  for (int64_t i = 0; i < rows; ++i) {
+    const Index *from = column + begin[i], *to = column + begin[i + 1];
+    Unsigned highest = 0;
+    bool descends = false;
+    if (from < to) highest = Unsigned(*from);
+    for (const Index* k = from + 1; k < to; ++k) {
+      highest = std::max(highest, Unsigned(*k));  // negative indices are the highest
+      descends |= *k <= *(k - 1);
+    }
+    if (from < to && uint64_t(highest) >= uint64_t(columns)) return {i, "index"};
+    if (descends && unordered < 0) unordered = i;
+  }
+  return {unordered, unordered < 0 ? "" : "order"};
 }
 
 template <class T> void define_pairwise(nb::module_& m, const char* panel_rows_name) {
@@ -196,6 +226,9 @@ template <class T> void define_neighbors(nb::module_& m) {
     CsrRows<T> a{}, b{};
     a.plane[0] = x.data(), a.indices = x_indices.data(), a.indptr = x_indptr.data(), a.columns = n_features;
     b.plane[0] = y.data(), b.indices = y_indices.data(), b.indptr = y_indptr.data(), b.columns = n_features;
+    require(x.shape(0) == x_indices.shape(0) && y.shape(0) == y_indices.shape(0), "values and indices differ in length");
+    require_pointers(x_indptr, x.shape(0), "indptr of x is out of range");
+    require_pointers(y_indptr, y.shape(0), "indptr of y is out of range");
     require_range(first_row, first_row + cross.shape(0), x_indptr.shape(0) - 1);
     require(y_indptr.shape(0) == cross.shape(1) + 1, "y and cross differ");
     require(row_counts.shape(0) == cross.shape(0), "row_counts has the wrong length");
@@ -225,6 +258,8 @@ NB_MODULE(HILBIN_MODULE, m) {
   m.attr("vector_bytes") = vector_bytes;
   m.attr("table_cells_per_octave") = 1 << Table<float>::cell_bits;
   m.def("supports_avx2", &supports_avx2);
+  m.def("check_csr", &check_csr<int32_t>, "indices"_array, "indptr"_array, "columns"_a);
+  m.def("check_csr", &check_csr<int64_t>, "indices"_array, "indptr"_array, "columns"_a);
   define_pairwise<float>(m, "panel_rows_float32");
   define_pairwise<double>(m, "panel_rows_float64");
   define_neighbors<float>(m);

@@ -77,8 +77,8 @@ template <class T, class Index> void define_sparse(nb::module_& m) {
   using Columns = Vector<const int32_t>;
   using Indptr = Vector<const Index>;
   auto made = [](const Values& values, const Columns& columns, const Indptr& indptr, size_t n) {
-    require(indptr.shape(0) == n + 1 && values.shape(0) == columns.shape(0) && int64_t(indptr.data()[n]) <= int64_t(values.shape(0)),
-            "gram has the wrong shape");
+    require(indptr.shape(0) == n + 1 && values.shape(0) == columns.shape(0), "gram has the wrong shape");
+    require_pointers(indptr, values.shape(0), "indptr of gram is out of range");
     return SparseRows<T, Index>{values.data(), columns.data(), indptr.data()};
   };
   define_steps<Values, Columns, Indptr>(m, "smo_sparse_gram", made, "values"_array, "columns"_array, "indptr"_array);
@@ -97,6 +97,7 @@ template <class T, class Index> void define_sparse(nb::module_& m) {
                              Vector<const int64_t> across, Vector<T> out) {
     nb::gil_scoped_release release;
     require(at.shape(0) == across.shape(0) && at.shape(0) == out.shape(0), "places have the wrong length");
+    require_pointers(indptr, values.shape(0), "indptr of gram is out of range");
     const SparseRows<T, Index> rows{values.data(), columns.data(), indptr.data()};
     for (size_t k = 0; k < at.shape(0); ++k) {
       require(0 <= at.data()[k] && at.data()[k] + 1 < int64_t(indptr.shape(0)), "a row is out of range");

@@ -28,8 +28,11 @@ template <class T> void require_rows(const Rows<T>& rows) {
   require(rows.size() == 0 || rows.shape(1) == 1 || rows.stride(1) == 1, "the numbers of a row are not side by side");
 }
 
-template <class Code> WordCodes<Code> word_codes(const Chunks<const Code>& codes, size_t blocks) {
+// Codes of `blocks` blocks of `words` words each; fewer words than codes can name must be named right.
+template <class Code> WordCodes<Code> word_codes(const Chunks<const Code>& codes, size_t blocks, size_t words) {
   require_chunks(codes, ptrdiff_t(blocks));
+  for (size_t chunk = 0; chunk < codes.shape(0); ++chunk)
+    require_below(codes.data() + ptrdiff_t(chunk) * codes.stride(0), codes.shape(1) * chunk_blocks, words, "a code is beyond the words");
   return {codes.data(), ptrdiff_t(codes.stride(0)), ptrdiff_t(codes.shape(1)), ptrdiff_t(blocks)};
 }
 
@@ -52,26 +55,26 @@ template <class T, class Code> void define_look_ups(nb::module_& m) {
   m.def("word_scores", [](Chunks<const Code> codes, Cube<const T> tables, Matrix<T> out) {
     nb::gil_scoped_release release;
     require(out.shape(0) == codes.shape(1) && out.shape(1) == tables.shape(2), "out has the wrong shape");
-    word_scores(word_codes<Code>(codes, tables.shape(0)), word_tables(tables), out.data());
+    word_scores(word_codes<Code>(codes, tables.shape(0), tables.shape(1)), word_tables(tables), out.data());
   }, "codes"_array, "tables"_array, "out"_array);
 
   m.def("coded_scores", [](Chunks<const Code> codes, Cube<const T> columns, Cube<const T> weights, Matrix<T> out) {
     nb::gil_scoped_release release;
     require(out.shape(0) == codes.shape(1) && out.shape(1) == weights.shape(2), "out has the wrong shape");
-    coded_scores(word_codes<Code>(codes, columns.shape(0)), words_of<T, const T>(columns, weights), out.data());
+    coded_scores(word_codes<Code>(codes, columns.shape(0), columns.shape(1)), words_of<T, const T>(columns, weights), out.data());
   }, "codes"_array, "columns"_array, "weights"_array, "out"_array);
 
   m.def("coded_sums", [](Chunks<const Code> codes, Matrix<const T> slopes, Cube<const T> columns, Cube<T> weights) {
     nb::gil_scoped_release release;
     require(slopes.shape(0) == codes.shape(1) && slopes.shape(1) == weights.shape(2), "slopes have the wrong shape");
-    coded_sums(word_codes<Code>(codes, columns.shape(0)), slopes.data(), words_of<T, T>(columns, weights));
+    coded_sums(word_codes<Code>(codes, columns.shape(0), columns.shape(1)), slopes.data(), words_of<T, T>(columns, weights));
   }, "codes"_array, "slopes"_array, "columns"_array, "weights"_array);
 
   m.def("decode_words", [](Chunks<const Code> codes, Cube<const T> words, Rows<T> out) {
     nb::gil_scoped_release release;
     require(out.shape(0) == codes.shape(1) && out.shape(1) == words.shape(0) * words.shape(2), "out has the wrong shape");
     require_rows(out);
-    decode(word_codes<Code>(codes, words.shape(0)), words.data(), ptrdiff_t(words.shape(1)), ptrdiff_t(words.shape(2)),
+    decode(word_codes<Code>(codes, words.shape(0), words.shape(1)), words.data(), ptrdiff_t(words.shape(1)), ptrdiff_t(words.shape(2)),
            out.data(), ptrdiff_t(out.stride(0)));
   }, "codes"_array, "words"_array, "out"_array);
 }
@@ -133,11 +136,14 @@ void train_words(Rows<const float> rows, Matrix<const int64_t> seeds, int most_r
   }
 }
 
-NodePairs node_pairs(const Vector<const int64_t>& groups, const Vector<const uint16_t>& node, const Matrix<const int16_t>& weights) {
-  require(groups.shape(0) >= 1, "groups are empty");
+// Pairs of `nodes` nodes and those after them.
+NodePairs node_pairs(const Vector<const int64_t>& groups, const Vector<const uint16_t>& node, const Matrix<const int16_t>& weights,
+                     size_t nodes) {
+  require(groups.shape(0) >= 1 && nodes >= 1, "groups are empty");
   require(weights.shape(0) == node.shape(0) && weights.shape(1) == 2, "weights are not pairs");
   const ptrdiff_t rows = ptrdiff_t(groups.shape(0)) - 1;
-  require(pair_group * groups.data()[rows] <= int64_t(node.shape(0)), "there are fewer pairs than groups");
+  require_pointers(groups, node.shape(0) / pair_group, "there are fewer pairs than groups");
+  require_below(node.data(), node.shape(0), nodes - 1, "a node is out of range");
   return {groups.data(), node.data(), weights.data(), rows};
 }
 
@@ -149,7 +155,7 @@ void define_pairs(nb::module_& m) {
   m.def("pair_scores", [](Groups groups, Nodes node, Weights weights, Matrix<const float> table, Matrix<float> out,
                           ptrdiff_t begin, ptrdiff_t end) {
     nb::gil_scoped_release release;
-    const NodePairs pairs = node_pairs(groups, node, weights);
+    const NodePairs pairs = node_pairs(groups, node, weights, table.shape(0));
     require_width<float>(table.shape(1));
     require(ptrdiff_t(out.shape(0)) == pairs.rows && out.shape(1) == table.shape(1), "out has the wrong shape");
     require_range(begin, end, out.shape(0));
@@ -158,11 +164,20 @@ void define_pairs(nb::module_& m) {
 
   m.def("pair_sums", [](Groups groups, Nodes node, Weights weights, Matrix<const float> slopes, Matrix<float> table) {
     nb::gil_scoped_release release;
-    const NodePairs pairs = node_pairs(groups, node, weights);
+    const NodePairs pairs = node_pairs(groups, node, weights, table.shape(0));
     require_width<float>(table.shape(1));
     require(ptrdiff_t(slopes.shape(0)) == pairs.rows && slopes.shape(1) == table.shape(1), "slopes have the wrong shape");
     pair_sums(pairs, slopes.data(), table.shape(1), table.data());
   }, "groups"_array, "node"_array, "weights"_array, "slopes"_array, "table"_array);
+}
+
+// Rows of whole pairs, of which those before the cursor are done.
+void require_pairs(const Vector<const int64_t>& indptr, const int64_t* cursor, ptrdiff_t rows, size_t size) {
+  require_pointers(indptr, size, "indptr is out of range");
+  for (ptrdiff_t i = 0; i < rows; ++i) {
+    const int64_t end = indptr.data()[i + 1];
+    require(indptr.data()[i] <= cursor[i] && cursor[i] <= end && (end - cursor[i]) % 2 == 0, "a row is not whole pairs");
+  }
 }
 
 template <class T> void define_take_pairs(nb::module_& m) {
@@ -175,7 +190,8 @@ template <class T> void define_take_pairs(nb::module_& m) {
     nb::gil_scoped_release release;
     const ptrdiff_t rows = ptrdiff_t(cursor.shape(0));
     require(groups.shape(0) == cursor.shape(0) + 1 && indptr.shape(0) == groups.shape(0), "groups have the wrong length");
-    require(values.shape(0) == indices.shape(0) && indptr.data()[rows] <= int64_t(indices.shape(0)), "values have the wrong length");
+    require(values.shape(0) == indices.shape(0), "values have the wrong length");
+    require_pairs(indptr, cursor.data(), rows, indices.shape(0));
     groups.data()[0] = 0;
     std::vector<int64_t> still(cursor.data(), cursor.data() + rows);
     take_pairs(indices.data(), values.data(), indptr.data(), rows, 0, end, 1.0, still.data(), groups.data(), nullptr, nullptr);
@@ -186,7 +202,9 @@ template <class T> void define_take_pairs(nb::module_& m) {
     nb::gil_scoped_release release;
     const ptrdiff_t rows = ptrdiff_t(cursor.shape(0));
     require(groups.shape(0) == cursor.shape(0) + 1 && indptr.shape(0) == groups.shape(0), "groups have the wrong length");
-    require(values.shape(0) == indices.shape(0) && indptr.data()[rows] <= int64_t(indices.shape(0)), "values have the wrong length");
+    require(values.shape(0) == indices.shape(0), "values have the wrong length");
+    require_pairs(indptr, cursor.data(), rows, indices.shape(0));
+    for (ptrdiff_t i = 0; i < rows; ++i) require(0 <= groups.data()[i] && groups.data()[i] <= groups.data()[i + 1], "groups are out of range");
     require(pair_group * groups.data()[rows] == int64_t(node.shape(0)) && weights.shape(0) == node.shape(0) && weights.shape(1) == 2,
             "node has the wrong length");
     take_pairs(indices.data(), values.data(), indptr.data(), rows, begin, end, per_unit, cursor.data(), groups.data(),

@@ -19,7 +19,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils import check_array
 
-from hilbin._arrays import Array
+from hilbin._arrays import Array, check_sparse
 
 SVMLIGHT = (".svmlight", ".libsvm", ".txt")
 SUFFIXES = (".csv", ".tsv", ".npz", ".parquet", *SVMLIGHT)
@@ -116,6 +116,7 @@ def as_table(X: Any) -> Table:
     if hasattr(X, "columns") and hasattr(X, "dtypes"):
         return _from_frame(X)
     if sp.issparse(X) or _is_numeric(X):
+        check_sparse(X, "X")
         options: dict[str, Any] = {"accept_sparse": "csr", "dtype": "numeric"}
         rows = check_array(X, ensure_all_finite=False, **options)
         rows = _narrow(rows) if sp.issparse(rows) else rows

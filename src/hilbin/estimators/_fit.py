@@ -61,7 +61,11 @@ __all__ = ["CallbackSupportMixin", "with_callbacks"]
 # check
 def checked_weights(sample_weight: Any, X: Matrix) -> Array:
     """Return the weight of every row, numbers >= 0 that are not all 0."""
-    weights: Array = _check_sample_weight(sample_weight, X, dtype=np.float64)
+    try:
+        weights: Array = _check_sample_weight(sample_weight, X, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        named = "sample_weight" in str(error)
+        raise error if named else ValueError(f"sample_weight is not numbers: {error}") from error
     bad = ~np.isfinite(weights) | (weights < 0)
     if bad.any():
         i = int(np.argmax(bad))

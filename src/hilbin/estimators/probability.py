@@ -32,7 +32,7 @@ from sklearn.isotonic import IsotonicRegression
 
 from hilbin._arrays import Array
 from hilbin._parameters import estimator, require_choice
-from hilbin._state import require, require_offsets, require_vector
+from hilbin._state import require, require_attributes, require_offsets, require_vector
 from hilbin.estimators._fit import ScoreClassifier
 from hilbin.parallel import ranges
 
@@ -192,7 +192,7 @@ class ScoreCalibration:
 
     def _check_state(self) -> None:
         """Raise ``ValueError`` if the arrays of a loaded calibration do not fit together."""
-        if not hasattr(self, "method_"):
+        if not require_attributes(self, method_="str", classes_="labels[k]"):
             return
         require(self.method_ in METHODS[1:], "a calibration has an unknown method")
         K = np.asarray(self.classes_).size
@@ -313,6 +313,13 @@ class ProbabilityClassifier(ScoreClassifier):
 
     _: KW_ONLY
     probability: bool = False
+
+    def _check_state(self) -> None:
+        """Raise ``ValueError`` if a loaded model has probabilities of other classes."""
+        if "calibration_" in vars(self):
+            require(isinstance(self.calibration_, ScoreCalibration), "calibration_ is none")
+            same = np.array_equal(self.calibration_.classes_, self.classes_)
+            require(same, "calibration_ has other classes")
 
     def _forget_calibration(self) -> None:
         """Remove what an earlier fit has learned of probabilities."""

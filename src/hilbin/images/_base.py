@@ -25,6 +25,7 @@ from hilbin.images.read import (
 
 IMAGES_PER_TASK = 8
 NAMES_SHOWN = 5
+MOST_FEATURES = 1 << 26
 
 
 class FeatureError(ValueError):
@@ -130,6 +131,10 @@ class ImageTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         if self.max_side is not None and not self.max_side >= 1:
             raise ValueError(f"max_side must be at least 1 or None, got {self.max_side!r}")
 
+    def _check_state(self) -> None:
+        """Raise ``ValueError`` for parameters of a loaded transformer that are not valid."""
+        self._check()
+
     @property
     def _uses_color(self) -> bool:
         """Whether images are read in color."""
@@ -212,6 +217,8 @@ class ImageTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         check_is_fitted(self)
         sources = as_sources(images)
         width = self._n_features_out
+        if not 0 <= width <= MOST_FEATURES:
+            raise ValueError(f"an image has {width} features, and may have {MOST_FEATURES}")
         unreadable: dict[int, ImageError] = {}
         dense = None if self.sparse_output else np.zeros((len(sources), width), np.float32)
         sparse: dict[int, Any] = {}

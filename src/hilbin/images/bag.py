@@ -20,12 +20,13 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClusterMixin, clone
 from sklearn.cluster import kmeans_plusplus
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from hilbin import parallel
-from hilbin._arrays import Array
+from hilbin._arrays import Array, validate_data
 from hilbin._core import core
 from hilbin._parameters import estimator, require_choice
+from hilbin._state import require, require_attributes
 from hilbin.images._base import ImageTransformer
 from hilbin.images.descriptors import ImageSample
 from hilbin.images.local import LocalDescriptor, LocalGrid
@@ -112,6 +113,12 @@ class Codebook(ClusterMixin, BaseEstimator):
         self.words_, self.labels_ = words + shift, labels
         self.inertia_, self.n_iter_ = inertia, rounds
         return self
+
+    def _check_state(self) -> None:
+        """Raise ``ValueError`` if loaded words are not what the core takes."""
+        found = require_attributes(self, words_="float32[w, d]", n_features_in_="=d")
+        stored = not found or (self.words_.flags.c_contiguous and found["w"] >= 1)
+        require(stored and (not found or np.isfinite(self.words_).all()), "words_ are no words")
 
     def _seeds(self, points: Array, rng: Any) -> Array:
         wanted = min(points.shape[0], SEED_POINTS_PER_WORD * self.n_words)
@@ -318,6 +325,21 @@ class BagOfWords(DescriptorTransformer, WordSource):
         require_choice("assignment", self.assignment, ("hard", "soft"))
         if self.assignment == "soft" and not 1 <= self.n_nearest <= min(16, self.n_words):
             raise ValueError(f"n_nearest must be from 1 to 16 words, got {self.n_nearest!r}")
+
+    def _check_state(self) -> None:
+        """Raise ``ValueError`` if the words of a loaded transformer are not those it looks for."""
+        found = require_attributes(
+            self, codebook_="float32[w, f]", _half="float32[w]", softness_="float"
+        )
+        if found:
+            require(isinstance(vars(self).get("descriptor_"), LocalDescriptor), "no descriptor_")
+            right = (
+                found["f"] == self.descriptor_.n_dimensions and self.codebook_.flags.c_contiguous
+            )
+            require(right, "codebook_ is not one of these descriptors")
+            require(found["w"] >= max(1, self.n_nearest * (self.assignment == "soft")), "no words")
+            finite = np.isfinite(self.codebook_).all() and np.isfinite(self._half).all()
+            require(finite, "codebook_ is not finite")
 
     def words(self, image: Pixels) -> list[WordGrid]:
         """Return the words of one image on the grids of its descriptors."""

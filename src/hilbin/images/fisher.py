@@ -21,7 +21,9 @@ from sklearn.utils import check_random_state
 from hilbin import parallel
 from hilbin._arrays import Array
 from hilbin._parameters import estimator
+from hilbin._state import require, require_attributes
 from hilbin.images.bag import DescriptorTransformer
+from hilbin.images.local import LocalDescriptor
 from hilbin.images.read import Pixels
 
 POINTS_PER_COMPONENT = 1000
@@ -86,6 +88,21 @@ class FisherVector(DescriptorTransformer):
         self.center_, self.components_ = pca.mean_, pca.components_
         self.weights_, self.means_ = mixture.weights_, mixture.means_
         self.deviations_ = np.sqrt(mixture.covariances_)
+
+    def _check_state(self) -> None:
+        """Raise ``ValueError`` if the arrays of a loaded transformer do not fit together."""
+        found = require_attributes(
+            self,
+            center_="float[f]",
+            components_="float[d, f]",
+            weights_="float[k]",
+            means_="float[k, d]",
+            deviations_="float[k, d]",
+        )
+        if found:
+            require(isinstance(vars(self).get("descriptor_"), LocalDescriptor), "no descriptor_")
+            right = found["f"] == self.descriptor_.n_dimensions
+            require(right, "components_ are not those of these descriptors")
 
     def transform_image(self, image: Pixels) -> Array:
         """Return the Fisher vector of one image."""

@@ -17,11 +17,11 @@ import numpy as np
 
 from hilbin._arrays import Array
 from hilbin._core import core
-from hilbin._parameters import estimator
+from hilbin._parameters import estimator, require_whole
 from hilbin.images._base import ImageTransformer
 from hilbin.images.descriptors import ImageSample
 from hilbin.images.local import LocalDescriptor, LocalGrid
-from hilbin.images.read import Pixels, gray, in_color, resized
+from hilbin.images.read import MOST_SIDE, Pixels, gray, in_color, resized
 from hilbin.images.words import WordGrid, paint
 
 
@@ -64,9 +64,9 @@ class GradientCells(ImageTransformer, LocalDescriptor):
 
     def _check(self) -> None:
         super()._check()
-        if not self.cell >= 2:
-            raise ValueError(f"cell must be at least 2 pixels, got {self.cell!r}")
-        if len(self.size) != 2 or min(self.size) < self._width * self.cell:
+        require_whole("cell", self.cell, 2)
+        sides = len(self.size) == 2 and all(isinstance(n, int | np.integer) for n in self.size)
+        if not sides or min(self.size) < self._width * self.cell or max(self.size) > MOST_SIDE:
             raise ValueError(
                 f"size must be (height, width) of at least {self._width} cells of "
                 f"{self.cell} pixels each way, got {self.size!r}"

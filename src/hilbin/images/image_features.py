@@ -9,6 +9,7 @@ from sklearn.base import clone
 
 from hilbin._arrays import Array
 from hilbin._parameters import estimator
+from hilbin._state import require, require_attributes
 from hilbin.images._base import ImageTransformer
 from hilbin.images.read import Pixels
 
@@ -72,6 +73,20 @@ class ImageFeatures(ImageTransformer):
         if not isinstance(copy, ImageTransformer):
             raise TypeError(f"parts must be image transformers, got {part!r}")
         return copy.set_params(max_side=self.max_side, n_jobs=self.n_jobs).fit(sources, y)
+
+    def _check_state(self) -> None:
+        """Raise ``ValueError`` if the parts of loaded features do not fit together."""
+        if not require_attributes(self, parts_="list", weights_="list") and "parts_" not in vars(
+            self
+        ):
+            return
+        pairs = all(isinstance(part, tuple) and len(part) == 2 for part in self.parts_)
+        known = pairs and all(isinstance(part, ImageTransformer) for _, part in self.parts_)
+        require(known and len(self.parts_) > 0, "parts_ are not image transformers")
+        numbers = all(isinstance(w, float) for w in self.weights_)
+        require(
+            numbers and len(self.weights_) == len(self.parts_), "weights_ are not those of parts_"
+        )
 
     @property
     def _uses_color(self) -> bool:

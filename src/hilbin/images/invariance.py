@@ -23,6 +23,7 @@ from sklearn.base import clone
 
 from hilbin._arrays import Array
 from hilbin._parameters import estimator, require_positive, require_whole
+from hilbin._state import require_attributes
 from hilbin.images._base import ImageTransformer
 from hilbin.images.read import Pixels, gray, resized
 
@@ -60,7 +61,7 @@ class FourierMagnitude(ImageTransformer):
 
     def _check(self) -> None:
         super()._check()
-        require_whole("size", self.size, 1)
+        require_whole("size", self.size, 1, 1 << 13)
 
     def transform_image(self, image: Pixels) -> Array:
         """Return the magnitudes of one image."""
@@ -114,8 +115,8 @@ class EdgeHistogram(ImageTransformer):
 
     def _check(self) -> None:
         super()._check()
-        require_whole("n_directions", self.n_directions, 1)
-        require_whole("cells", self.cells, 1)
+        require_whole("n_directions", self.n_directions, 1, 1 << 16)
+        require_whole("cells", self.cells, 1, 1 << 10)
         require_positive("sigma", self.sigma)
         if not (isinstance(self.threshold, (int, float)) and 0 <= self.threshold <= 1):
             raise ValueError(f"threshold must be a number from 0 to 1, got {self.threshold!r}")
@@ -195,7 +196,7 @@ class RadialProfile(ImageTransformer):
 
     def _check(self) -> None:
         super()._check()
-        require_whole("n_rings", self.n_rings, 1)
+        require_whole("n_rings", self.n_rings, 1, 1 << 20)
 
     def transform_image(self, image: Pixels) -> Array:
         """Return the mean of every ring of one image; 0 for a ring narrower than its pixels."""
@@ -263,7 +264,7 @@ class RotationIntegrated(ImageTransformer):
 
     def _check(self) -> None:
         super()._check()
-        require_whole("n_rotations", self.n_rotations, 1)
+        require_whole("n_rotations", self.n_rotations, 1, 360)
 
     def _learn(self, sources: Sequence[Any], y: Any) -> None:
         if not isinstance(self.transformer, ImageTransformer):
@@ -272,6 +273,10 @@ class RotationIntegrated(ImageTransformer):
             )
         inner = clone(self.transformer).set_params(max_side=self.max_side, n_jobs=self.n_jobs)
         self.transformer_: ImageTransformer = inner.fit(sources)
+
+    def _check_state(self) -> None:
+        """Raise ``ValueError`` if a loaded transformer does not have the one that it turns."""
+        require_attributes(self, transformer_=ImageTransformer)
 
     def transform_image(self, image: Pixels) -> Array:
         """Return the mean of the rows of all turned versions of one image."""

@@ -13,10 +13,11 @@ from typing import Any, Self
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
-from hilbin._arrays import Array, apply, check_rows
+from hilbin._arrays import Array, apply, check_rows, validate_data
 from hilbin._parameters import estimator, require_positive
+from hilbin._state import require_attributes
 
 
 @estimator
@@ -118,6 +119,12 @@ class HistogramNormalizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator)
         if sp.issparse(rows):
             rows.eliminate_zeros()
         return rows
+
+    def _check_state(self) -> None:
+        """Raise ``ValueError`` if loaded weights are not those of the columns."""
+        idf = "float[d]" if self.tfidf else "float[d]?"
+        if "n_features_in_" in vars(self):
+            require_attributes(self, n_features_in_="=d", idf_=idf)
 
     def _rows(self, X: Any, *, reset: bool = False) -> Any:
         rows = validate_data(

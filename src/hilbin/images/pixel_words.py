@@ -143,7 +143,7 @@ class ColorHistogram(WordSource):
 
     def _bins(self) -> tuple[int, int, int]:
         bins = (self.bins,) * 3 if isinstance(self.bins, int) else self.bins
-        if np.shape(bins) != (3,):
+        if np.shape(bins) != (3,) or not all(isinstance(b, int | np.integer) for b in bins):
             raise ValueError(f"bins must be one number or three, got {self.bins!r}")
         return int(bins[0]), int(bins[1]), int(bins[2])
 

@@ -20,6 +20,7 @@ Pixels = NDArray[np.uint8]
 Source = str | os.PathLike[str] | Array
 
 MAX_PIXELS = 100_000_000
+MOST_SIDE = 1 << 15  # pixels of what descriptors work on
 _WHITE = (255, 255, 255, 255)
 
 

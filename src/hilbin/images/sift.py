@@ -16,10 +16,10 @@ from scipy.ndimage import gaussian_filter
 
 from hilbin._arrays import Array
 from hilbin._core import core
-from hilbin._parameters import estimator
+from hilbin._parameters import estimator, require_whole
 from hilbin.images.descriptors import ImageSample
 from hilbin.images.local import LocalDescriptor, LocalGrid
-from hilbin.images.read import Pixels, gray
+from hilbin.images.read import MOST_SIDE, Pixels, gray
 
 POINTS_ALONG_A_SIDE = 32  # in grids that suit the images
 PIXEL_SMOOTHING = 0.25  # the square of the blur that a pixel has by itself
@@ -66,6 +66,12 @@ class DenseSIFT(LocalDescriptor):
         """Return descriptors on grids that suit the size of the images."""
         step = int(np.clip(round(sample.side / POINTS_ALONG_A_SIDE), 2, 8))
         return cls(step, (4, 8) if sample.side >= 64 else (2, 4))
+
+    def _check_state(self) -> None:
+        """Raise ``ValueError`` if a loaded descriptor has sizes that no image has."""
+        require_whole("step", self.step, 1, MOST_SIDE)
+        for size in self.bin_sizes:
+            require_whole("bin_sizes", size, 1, MOST_SIDE)
 
     def local(self, image: Pixels) -> list[LocalGrid]:
         """Return the grids of descriptors of one image, one grid for each bin size."""

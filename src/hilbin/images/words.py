@@ -21,12 +21,14 @@ from sklearn.base import clone
 
 from hilbin._arrays import Array
 from hilbin._core import core
-from hilbin._parameters import estimator
+from hilbin._parameters import estimator, require_whole
+from hilbin._state import require, require_attributes
 from hilbin.images._base import ImageTransformer
 from hilbin.images.read import Pixels
 
 Cut = tuple[int, int]  # rows and columns of cells that an image is cut into
 WHOLE = (1, 1)
+MOST_CELLS = 1 << 10  # of a pyramid, along a side
 
 
 @dataclass(frozen=True)
@@ -154,6 +156,15 @@ class SpatialPyramid(ImageTransformer):
         words = clone(self.words).set_params(max_side=self.max_side, n_jobs=self.n_jobs)
         self.words_: WordSource = words.fit(sources)
         self.cuts_, self.weights_ = cuts, weights
+
+    def _check_state(self) -> None:
+        """Raise ``ValueError`` if the parts of a loaded pyramid do not fit together."""
+        found = require_attributes(self, words_=WordSource, cuts_="list", weights_="float64[n]")
+        if found:
+            pairs = all(isinstance(cut, tuple) and len(cut) == 2 for cut in self.cuts_)
+            require(pairs and len(self.cuts_) == found["n"], "cuts_ are not one for every weight")
+            for number in (number for cut in self.cuts_ for number in cut):
+                require_whole("cuts_", number, 1, MOST_CELLS)
 
     def _weights(self, levels: int) -> Array:
         if self.weights is None:

@@ -60,6 +60,14 @@ class Kernel:
         """Return the kernel with numbers for rules; there are none unless a subclass has some."""
         return self
 
+    def _check_state(self) -> None:
+        """Raise ``ValueError`` if a loaded kernel has parameters that it would not be made with."""
+        made = getattr(type(self), "__post_init__", None)
+        if made is not None:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                made(self)
+
     def _require_resolved(self) -> None:
         """Raise if a parameter is still a rule."""
         for name, value in self.get_params(deep=False).items():

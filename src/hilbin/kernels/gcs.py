@@ -32,6 +32,7 @@ from hilbin.kernels.radial import SQUARED
 from hilbin.parallel import ranges, stream
 
 CELLS = 8192  # cubic: absolute error below 1e-14 for n = 64, 1e-11 for n = 4096
+MOST_DIAMETER = 1e150
 BAND_ENTRIES = 1 << 21
 STEEPEST = 16  # slope of a factor of the profile that cells still resolve
 SAMPLE = 100  # rows counted to guess the size of the matrix
@@ -137,6 +138,8 @@ class GCS(Kernel):
         self, X: Matrix, Y: Matrix | None, n_jobs: int | None, cubics: Array
     ) -> sp.csr_array:
         """Return the matrix of the kernel whose profile is tabulated in ``cubics``."""
+        if not self._diameter < MOST_DIAMETER:
+            raise ValueError(f"radius of GCS is too large: the square of {self.radius!r} overflows")
         support = self._diameter**2
         Y = X if Y is None else Y
         cross, x_norms, y_norms, slack = _products(X, Y)

@@ -27,6 +27,7 @@ from scipy.optimize import minimize_scalar
 
 from hilbin._arrays import Array, Function, Matrix
 from hilbin._parameters import estimator, require_choice, require_positive, require_whole
+from hilbin._state import require, require_attributes
 from hilbin.kernels import AdditiveKernel, Chi2
 from hilbin.maps import series
 from hilbin.maps.base import MapError, ValueMap, measured
@@ -138,6 +139,15 @@ class AdditiveMap(ValueMap):
     @property
     def _features_per_value(self) -> int:
         return self.n_components_
+
+    def _check_state(self) -> None:
+        """Raise ``ValueError`` if the parts of a loaded map do not fit together."""
+        if require_attributes(self, parameters_="float64[*]", n_components_="=c"):
+            expansion = vars(self).get("_expansion")
+            known = isinstance(expansion, SeriesTerms | RankOne | Cubics)
+            require(known, "_expansion is missing")
+            right = expansion is not None and expansion.n_components == self.n_components_
+            require(right, "n_components_ is not that of the features")
 
     def _check_parameters(self) -> None:
         if not isinstance(self.kernel, AdditiveKernel):

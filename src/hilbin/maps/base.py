@@ -6,10 +6,11 @@ from typing import Any, Literal, Self
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, validate_data
+from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
-from hilbin._arrays import ACCEPTED, Array, Matrix, check_rows_and_least
+from hilbin._arrays import ACCEPTED, Array, Matrix, check_rows_and_least, validate_data
 from hilbin._parameters import estimator
+from hilbin._state import require_attributes
 from hilbin.kernels import AdditiveKernel, Kernel
 
 ERROR_ROWS = 500
@@ -147,6 +148,12 @@ class KernelMap(TransformerMixin, BaseEstimator):
 
     def _features(self, rows: Matrix) -> Any:
         raise NotImplementedError
+
+    def _check_state(self) -> None:
+        """Raise ``ValueError`` if a loaded map does not say what it was fitted to."""
+        require_attributes(
+            self, error_=MapError, n_features_in_="=d", feature_names_in_="labels[d]?"
+        )
 
     def _check_parameters(self) -> None:
         """Raise if a parameter is not what it should be."""

@@ -23,7 +23,7 @@ import scipy.sparse as sp
 
 from hilbin._arrays import Array, Function, Matrix
 from hilbin._core import core
-from hilbin._state import stored
+from hilbin._state import require, require_attributes, stored
 from hilbin.kernels import AdditiveKernel
 from hilbin.parallel import ranges, run
 
@@ -32,6 +32,7 @@ PER_OCTAVE = 64
 OCTAVES_BELOW, OCTAVES_ABOVE = 10, 4
 LOWEST, HIGHEST = -126, 126  # octaves of float32
 EVEN = 2048
+MOST_FUNCTIONS = 128  # of a value, in the core
 POINTS = (1 - np.cos(np.pi * (np.arange(4) + 0.5) / 4)) / 2
 TO_POWERS = np.linalg.inv(np.vander(POINTS, 4, increasing=True))
 
@@ -104,6 +105,11 @@ class SeriesTerms:
         self.k = k
         self.n_components = k.size
 
+    def _check_state(self) -> None:
+        """Raise ``ValueError`` if the loaded terms are not what the core takes."""
+        found = require_attributes(self, k="float64[c]", n_components="=c")
+        require(found.get("c", 0) >= 1, "k is missing")
+
     def prepare(self, dtype: npt.DTypeLike) -> Fill:
         """Return the fill function; see :class:`Expansion`."""
         k, twice_root = self.k.astype(dtype), (2 * np.sqrt(self.k)).astype(dtype)
@@ -118,6 +124,11 @@ class RankOne:
 
     def __init__(self, kernel: AdditiveKernel) -> None:
         self.kernel = kernel
+
+    def _check_state(self) -> None:
+        """Raise ``ValueError`` if a loaded feature has no kernel."""
+        kernel = vars(self).get("kernel")
+        require(isinstance(kernel, AdditiveKernel), "kernel is not additive")
 
     def prepare(self, dtype: npt.DTypeLike) -> Fill:
         """Return the fill function; see :class:`Expansion`."""
@@ -151,6 +162,18 @@ class Cells:
     start: Array
     width: Array
     by_bits: bool
+
+    def _check_state(self) -> None:
+        """Raise ``ValueError`` if loaded cells do not follow each other."""
+        found = require_attributes(self, start="float64[n]", width="float64[n]", by_bits="bool")
+        require(found.get("n", 0) >= 2, "start has fewer than two cells")
+        finite = np.isfinite(self.start).all() and np.isfinite(self.width).all()
+        rising = (np.diff(self.start) > 0).all() and (self.width > 0).all()
+        require(finite and rising, "start is not ascending, or width not above 0")
+        if self.by_bits:
+            low, high = 2.0**LOWEST, 2.0 ** (HIGHEST + 1)
+            inside = self.start[0] == 0 and low <= self.start[1] and self.start[-1] <= high
+            require(inside, "start is out of the range of float32")
 
     def cubics(self, features: Function) -> Array:
         """Return the coefficients; the first cell of values >= 0 has a line to 0."""
@@ -202,6 +225,13 @@ class Cubics:
     def __init__(self, cells: Cells, coefficients: Array) -> None:
         self.cells = cells
         self.coefficients = coefficients
+
+    def _check_state(self) -> None:
+        """Raise ``ValueError`` if loaded coefficients do not fit their cells."""
+        require(isinstance(vars(self).get("cells"), Cells), "cells are missing")
+        n = self.cells.start.size
+        found = require_attributes(self, coefficients=f"float64[{n}, 4, f]")
+        require(1 <= found.get("f", 0) <= MOST_FUNCTIONS, "coefficients are out of range")
 
     @cached_property
     def _arguments(self) -> dict[str, tuple[Any, ...]]:

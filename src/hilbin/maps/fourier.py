@@ -50,7 +50,8 @@ from sklearn.utils import check_random_state
 from hilbin._arrays import Array, Matrix, row_sums, to_dense
 from hilbin._core import core
 from hilbin._parameters import estimator, require_choice, require_whole
-from hilbin.kernels import AdditiveKernel, Exponential, Gaussian
+from hilbin._state import require, require_attributes, require_vector
+from hilbin.kernels import AdditiveKernel, Exponential, Gaussian, Kernel
 from hilbin.maps.additive import AdditiveMap
 from hilbin.maps.base import KernelMap, measured, sample_rows
 from hilbin.parallel import blas_threads, ranges, stream
@@ -157,6 +158,29 @@ class FourierMap(ClassNamePrefixFeaturesOutMixin, KernelMap):
         some = sample_rows(rows, rng)
         Z = self._features(some)
         self.error_ = measured(self.kernel_._gram(some, None, self.n_jobs), Z @ Z.T, per="row")
+
+    def _check_state(self) -> None:
+        """Raise ``ValueError`` if loaded frequencies do not fit together."""
+        found = require_attributes(
+            self,
+            kernel_=Kernel,
+            frequencies_="float[p, w]?",
+            signs_="int8[g, 3, l]?",
+            rows_="int64[p]?",
+            _phase="float",
+            _n_features_out="int",
+            n_features_in_="int",
+        )
+        if not found:
+            return
+        drawn = self.frequencies_ is not None
+        require(drawn or self.signs_ is not None, "frequencies_ are missing")
+        if not drawn:
+            rows, count = require_vector(self.rows_, np.int64, "rows_"), found["g"] * found["l"]
+            inside = rows.min(initial=0) >= 0 and rows.max(initial=-1) < count
+            require(inside and found["l"] & (found["l"] - 1) == 0, "rows_ are out of range")
+        even = self._n_features_out in (2 * found["p"], 2 * found["p"] - 1)
+        require(even, "_n_features_out is not that of the frequencies")
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -305,6 +329,8 @@ def dense_projection(frequencies: Array, dtype: Any) -> Projection:
     def project(rows: Matrix) -> Array:
         if sp.issparse(rows) and rows.nnz >= SPARSE_DENSITY * rows.shape[0] * rows.shape[1]:
             rows = rows.toarray()
+        if rows.shape[1] != W.shape[0]:
+            raise ValueError(f"frequencies_ are for {W.shape[0]} features, not {rows.shape[1]}")
         product: Array = rows @ W
         return product
 
@@ -321,6 +347,8 @@ def structured_projection(signs: Array, kept: Array, scale: float, dtype: Any) -
     def project(rows: Matrix) -> Array:
         rows = to_dense(rows)
         n, width = rows.shape
+        if width > p:
+            raise ValueError(f"signs_ are for at most {p} features, not {width}")
         padded = np.empty((n, p), dtype)
         products = np.empty((n, len(kept)), dtype)
         for group, group_factors in enumerate(factors):

@@ -29,6 +29,7 @@ from sklearn.utils import check_random_state
 
 from hilbin._arrays import Array, Matrix, check_rows, to_dense
 from hilbin._parameters import estimator
+from hilbin._state import require_attributes
 from hilbin.kernels import Kernel
 from hilbin.maps.base import KernelMap, measured, sample_rows
 
@@ -82,6 +83,10 @@ class LandmarkMap(ClassNamePrefixFeaturesOutMixin, KernelMap):
 
     def _approximation(self, rows: Matrix) -> Array:
         raise NotImplementedError
+
+    def _check_state(self) -> None:
+        """Raise ``ValueError`` if loaded landmarks have other columns than the rows of ``fit``."""
+        require_attributes(self, landmarks_="matrix[m, d]", kernel_=Kernel, n_features_in_="=d")
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

@@ -10,7 +10,7 @@ Efficient Classification and Detection*).
 """
 
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -18,10 +18,10 @@ from scipy.linalg import matmul_toeplitz
 from scipy.sparse.linalg import LinearOperator
 
 from hilbin._arrays import Array
-from hilbin._state import stored
+from hilbin._state import require, require_attributes, stored
 from hilbin.kernels import AdditiveKernel, Chi2
 from hilbin.maps.density import Density, one_dimensional
-from hilbin.maps.expansion import cubics, make_cells
+from hilbin.maps.expansion import Cells, cubics, make_cells
 from hilbin.maps.series import terms, zolotarev
 
 SMALL = 128  # nodes up to which the whole matrix is as fast as anything
@@ -53,6 +53,14 @@ def _apart(nodes: Array, span: float) -> Array:
     return kept if kept.size > 1 else np.array([nodes[-1] / 2, nodes[-1]])
 
 
+def check_nodes(owner: Any) -> None:
+    """Raise ``ValueError`` unless the loaded ``nodes`` are two or more, ascending."""
+    require_attributes(owner, nodes="float64[n]")
+    nodes = vars(owner).get("nodes", np.empty(0))
+    rising = nodes.size >= 2 and np.isfinite(nodes).all() and (np.diff(nodes) > 0).all()
+    require(rising, "nodes are not two or more ascending numbers")
+
+
 @stored
 class TwoNodes:
     """The coordinates of values on two neighboring nodes, as cubics on cells.
@@ -70,6 +78,12 @@ class TwoNodes:
         self.kernel, self.nodes = kernel, nodes
         low, high = min(low, float(nodes[0])), max(high, float(nodes[-1]))
         self.cells = make_cells(low, high, nonnegative=kernel.nonnegative)
+
+    def _check_state(self) -> None:
+        """Raise ``ValueError`` if loaded nodes are not what the core takes."""
+        require(isinstance(vars(self).get("kernel"), AdditiveKernel), "kernel is not additive")
+        require(isinstance(vars(self).get("cells"), Cells), "cells are missing")
+        check_nodes(self)
 
     @cached_property
     def _arguments(self) -> dict[str, tuple[Any, ...]]:
@@ -193,6 +207,21 @@ class NodeInner(LinearOperator):
             self._factor = self.matrix()
         size = nodes.size * n_columns
         super().__init__(np.dtype(np.float64), (size, size))
+
+    def _check_state(self) -> None:
+        """Raise ``ValueError`` if the attributes of a loaded operator do not fit together."""
+        check_nodes(self)
+        require(isinstance(vars(self).get("kernel"), AdditiveKernel), "kernel is not additive")
+        vectors = dict.fromkeys(("_u", "_r", "_diagonal", "nodes"), "float64[n]")
+        require_attributes(self, **vectors, structure="str", n_columns="int", shape="tuple")
+        require(self.structure in get_args(Structure), "structure is unknown")
+        require(self.n_columns >= 1, "n_columns is not above 0")
+        size = self.nodes.size * self.n_columns
+        require(self.shape == (size, size) and self.dtype == np.float64, "shape is wrong")
+        if self.structure in ("low rank", "dense"):
+            require_attributes(self, nodes="float64[n]", _factor="float64[n, *]")
+            square = self.structure == "low rank" or self._factor.shape[1] == self.nodes.size
+            require(square, "_factor is not square")
 
     def matrix(self) -> Array:
         """Return ``K_ZZ`` of one column."""

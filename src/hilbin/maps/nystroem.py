@@ -26,6 +26,7 @@ from sklearn import get_config
 
 from hilbin._arrays import Array, Matrix, to_dense
 from hilbin._parameters import estimator, require_whole
+from hilbin._state import require_attributes
 from hilbin.maps.landmarks import LandmarkMap, choose_landmarks, spectrum
 from hilbin.parallel import blas_threads
 
@@ -74,6 +75,12 @@ class NystroemMap(LandmarkMap):
     n_components: int = 100
     _: KW_ONLY
     landmarks: Any = "uniform"
+
+    def _check_state(self) -> None:
+        """Raise ``ValueError`` if a loaded projection is not one of the landmarks."""
+        require_attributes(
+            self, landmarks_="matrix[m, d]", projection_="float[m, c]", n_components_="=c"
+        )
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

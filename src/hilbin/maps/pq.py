@@ -27,11 +27,12 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
-from hilbin._arrays import ACCEPTED, Array, Matrix, check_rows, to_dense
+from hilbin._arrays import ACCEPTED, Array, Matrix, check_rows, to_dense, validate_data
 from hilbin._core import core
 from hilbin._parameters import estimator, require_whole
+from hilbin._state import require, require_attributes
 from hilbin.files import written_whole
 from hilbin.kernels import AdditiveKernel
 from hilbin.maps.additive import AdditiveMap
@@ -95,6 +96,18 @@ class PQCodes:
         _require_fitting(groups, words, n_features)
         self.groups, self.words, self.n_features = groups, words, n_features
         self.fingerprint = fingerprint_of(words) if fingerprint is None else fingerprint
+
+    def _check_state(self) -> None:
+        """Raise ``ValueError`` if the arrays of loaded codes do not fit together."""
+        require_attributes(
+            self,
+            groups="uint8[*, *, *]|uint16[*, *, *]",
+            words="float32[*, *, *]",
+            n_features="int",
+            fingerprint="str",
+        )
+        require(vars(self).keys() >= {"groups", "words"}, "groups or words are missing")
+        _require_fitting(self.groups, self.words, self.n_features)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -289,6 +302,21 @@ class ProductQuantizer(TransformerMixin, BaseEstimator):
     tol: float = 1e-3
     random_state: Any = None
     n_jobs: int | None = None
+
+    def _check_state(self) -> None:
+        """Raise ``ValueError`` if the words of a loaded quantizer are not those of its columns."""
+        self._checked_count()
+        found = require_attributes(
+            self, codebooks_="float32[p, w, g]", fingerprint_="str", n_features_in_="int"
+        )
+        if not found:
+            return
+        own = self.metric is None or isinstance(vars(self).get("feature_map_"), AdditiveMap)
+        require(own, "feature_map_ is missing")
+        size, (p, w, g) = int(self.part_size), self.codebooks_.shape
+        require(self.codebooks_.flags.c_contiguous, "codebooks_ are not stored word by word")
+        require(1 <= w <= MOST_WORDS and g == size * self._features, "codebooks_ are out of range")
+        require(p == -(-self.n_features_in_ // size), "codebooks_ are not those of the columns")
 
     def fit(self, X: object, y: object = None) -> Self:
         """Learn the words.

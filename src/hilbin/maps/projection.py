@@ -27,7 +27,7 @@ from sklearn import get_config
 
 from hilbin._arrays import Array, Matrix, to_dense
 from hilbin._parameters import estimator, require_choice, require_whole
-from hilbin._state import stored
+from hilbin._state import require, require_attributes, stored
 from hilbin.maps.landmarks import LandmarkMap, choose_landmarks, spectrum
 from hilbin.parallel import blas_threads
 
@@ -83,6 +83,16 @@ class SparseProjectionMap(LandmarkMap):
     landmark_selection: Literal["uniform", "kmeans++", "leverage"] = "uniform"
     selection: Literal["nearest", "pursuit"] = "nearest"
     orthonormal: bool = False
+
+    def _check_state(self) -> None:
+        """Raise ``ValueError`` if loaded arrays are not those of the landmarks."""
+        found = require_attributes(
+            self, landmarks_="matrix[m, d]", _K="float[m, m]", _spans=_Spans, factor_="float[m, *]?"
+        )
+        if found:
+            require(self._spans.scale.size == found["m"], "_spans are not those of the landmarks")
+            factor = not self.orthonormal or vars(self).get("factor_") is not None
+            require(factor, "factor_ is missing")
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -166,6 +176,13 @@ class _Spans:
         self.scale[used] = 1 / np.sqrt(self.squared_norms[used])
         self.cosines = K * self.scale * self.scale[:, None]
         self.indefiniteness = max(0.0, -float(np.linalg.eigvalsh(self.cosines)[0]))
+
+    def _check_state(self) -> None:
+        """Raise ``ValueError`` if loaded arrays do not fit together."""
+        vectors = dict.fromkeys(("squared_norms", "scale"), "float64[m]")
+        more = {"unused": "bool[m]", "cosines": "float64[m, m]", "indefiniteness": "float"}
+        require("scale" in vars(self), "scale is missing")
+        require_attributes(self, **vectors, **more)
 
     def weights(self, K: Array, subsets: Array) -> Array:
         """Return ``K_BB^+ K_Bx`` for kernel values of shape (n, D) and subsets of shape (n, P)."""

@@ -22,7 +22,7 @@ from sklearn.utils.validation import check_is_fitted
 from hilbin._arrays import Array, Matrix, to_dense
 from hilbin._core import core
 from hilbin._parameters import estimator, require_choice, require_whole
-from hilbin._state import stored
+from hilbin._state import require, require_attributes, stored
 from hilbin.kernels import AdditiveKernel
 from hilbin.maps.base import MapError, ValueMap, measured
 from hilbin.maps.density import Density, density
@@ -146,6 +146,21 @@ class SparseMap(ValueMap):
         Z.has_sorted_indices = Z.has_canonical_format = True
         return Z
 
+    def _check_state(self) -> None:
+        """Raise ``ValueError`` if the parts of a loaded map do not fit together."""
+        found = require_attributes(
+            self, nodes_="float64[n]", _two=TwoNodes, inner_=NodeInner, n_features_in_="int"
+        )
+        if found:
+            same = self._two.nodes.size == self.inner_.nodes.size == found["n"]
+            require(same, "nodes_ are not those of the features")
+            columns = self.inner_.n_columns == self.n_features_in_
+            require(columns, "n_features_in_ is not that of inner_")
+            made = not self.orthonormal or isinstance(
+                vars(self).get("_expansion"), OrthonormalNodes
+            )
+            require(made, "_expansion is missing")
+
     def _check_parameters(self) -> None:
         if not isinstance(self.kernel, AdditiveKernel):
             raise TypeError(
@@ -198,6 +213,12 @@ class OrthonormalNodes:
 
     def __init__(self, two: TwoNodes, factor: Array) -> None:
         self.two, self.factor = two, factor
+
+    def _check_state(self) -> None:
+        """Raise ``ValueError`` if a loaded factor does not fit its nodes."""
+        require(isinstance(vars(self).get("two"), TwoNodes), "two is missing")
+        require_attributes(self, factor=f"float64[{self.two.nodes.size}, r]")
+        require("factor" in vars(self), "factor is missing")
 
     @property
     def n_components(self) -> int:

@@ -66,8 +66,8 @@ def save(
     ----------
     model : object
         An estimator, map, kernel or image transformer of hilbin, fitted or not; a scikit-learn
-        ``Pipeline`` or ``FeatureUnion`` of these and of scikit-learn's scalers, decompositions,
-        linear models and SVMs; or a list, tuple or dict of such.
+        ``Pipeline`` or ``FeatureUnion`` of these and of scikit-learn's scalers, decompositions
+        and linear models; or a list, tuple or dict of such.
     path : path-like
         Path of the file, conventionally ``*.hilbin``. An existing file is replaced.
     metadata : dict, optional

@@ -19,9 +19,10 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.linalg import aslinearoperator
 
-from hilbin._arrays import Array
+from hilbin._arrays import Array, check_sparse
 from hilbin.persist.container import is_storable
 from hilbin.persist.errors import UnsupportedModelError
+from hilbin.persist.foreign import listed
 from hilbin.persist.registry import Registry, check_state, saved_attributes, why_not
 
 SPARSE = {
@@ -31,6 +32,7 @@ SPARSE_NAMES = {kind: name for name, kind in SPARSE.items()}
 MATRIX_OPERATOR = type(aslinearoperator(np.eye(1)))
 FUNCTIONS = (types.FunctionType, types.BuiltinFunctionType, types.MethodType, np.ufunc)
 MOST_DEPTH = 1000
+MOST_SHARED, FEW_VALUES = 1000, 1000
 SCALARS = (str, int, float, np.generic, types.NoneType)
 
 
@@ -172,6 +174,8 @@ def _unsavable(x: Any, where: str) -> str:
     reason = why_not(cls)
     if reason or cls.__module__ == "builtins":
         return f"{where} is {name}, {reason or 'which cannot be saved'}"
+    if cls.__module__.startswith("sklearn."):
+        return f"{where} is {name}, which cannot be saved; of scikit-learn can be: {listed()}"
     own = f"for a class of your own give classes=[{cls.__name__}] to save and to load"
     return f"{where} is {name}, which hilbin.save does not know; {own}"
 
@@ -189,15 +193,22 @@ class Decoder:
         self._made: list[Any] = []
         self._depths: list[int] = []
         self._deepest = 0  # depth of the nodes that the present one refers to
+        self._sizes: list[int] = []
+        self._size, self._most = (
+            0,
+            0,
+        )  # values of the present node, if nothing were shared
 
     def decode(self, nodes: Any, model: Any) -> Any:
         """Return the value ``model`` that refers to ``nodes``."""
+        self._most = MOST_SHARED * (FEW_VALUES + sum(map(len, nodes)))
         for kind, *content in nodes:
             if not isinstance(kind, str) or kind not in KINDS:
                 raise ValueError(f"there is no node of the kind {kind!r}")
-            self._deepest = 0
+            self._deepest, self._size = 0, 1
             self._made.append(KINDS[kind](self, *content))
             self._depths.append(self._deepest + 1)
+            self._sizes.append(self._size)
         return self.value(model)
 
     def value(self, x: Any) -> Any:
@@ -205,6 +216,7 @@ class Decoder:
         if not isinstance(x, list):
             if isinstance(x, dict):
                 raise ValueError("a value is a JSON object")
+            self._size += 1
             return x
         (index,) = x
         if type(index) is not int or not 0 <= index < len(self._made):
@@ -212,6 +224,9 @@ class Decoder:
         self._deepest = max(self._deepest, self._depths[index])
         if self._deepest >= MOST_DEPTH:  # hashing deep tuples would end the process
             raise ValueError("it is nested too deeply")
+        self._size += self._sizes[index]
+        if self._size > self._most:  # hashing, comparing or copying would take for ever
+            raise ValueError("it has values that contain each other too many times")
         return self._made[index]
 
     def values(self, *content: Any) -> list[Any]:
@@ -239,8 +254,15 @@ class Decoder:
         return scalar
 
     def _sparse(self, name: str, shape: list[int], *parts: Any) -> Any:
-        matrix = SPARSE[name](tuple(self.values(*parts)), shape=tuple(shape))
-        matrix.check_format(full_check=True)
+        data, indices, indptr = arrays = self.values(*parts)
+        vectors = all(isinstance(part, np.ndarray) and part.ndim == 1 for part in arrays)
+        sides = isinstance(shape, list) and all(type(n) is int and 0 <= n < 2**62 for n in shape)
+        if not (vectors and data.dtype.kind in "biufc" and sides and len(shape) == 2):
+            raise ValueError("a sparse matrix is not made of three vectors and two sides")
+        matrix = SPARSE[name]((1, 1))  # the constructor would look at arrays that are not checked
+        matrix.data, matrix.indices, matrix.indptr = data, indices, indptr
+        matrix._shape = tuple(shape)
+        check_sparse(matrix, "a sparse matrix")
         return matrix
 
     def _operator(self, matrix: Any) -> Any:
@@ -320,4 +342,6 @@ def _unknown(name: Any) -> str:
     own = ""
     if isinstance(name, str) and name.startswith("user."):
         own = f": give the class as classes=[{name.removeprefix('user.')}]"
+    if isinstance(name, str) and name.startswith("sklearn."):
+        own = f"; of scikit-learn it knows {listed()}"
     return f"it names the class {name!r}, which is not one that hilbin.load knows{own}"

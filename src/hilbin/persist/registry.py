@@ -9,15 +9,15 @@ imported.
 
 import functools
 import importlib
+import inspect
 from collections.abc import Iterable
+from dataclasses import fields, is_dataclass
 from typing import Any
 
-import numpy as np
-import scipy.sparse as sp
 from sklearn.linear_model import SGDClassifier, SGDRegressor
-from sklearn.svm import SVC, SVR, NuSVC, NuSVR
 
-from hilbin._state import STORED, require, require_vector
+from hilbin._state import STORED, require, require_parameters
+from hilbin.persist.foreign import STATES, check_foreign
 
 PACKAGES = (
     "hilbin.auto",
@@ -27,47 +27,6 @@ PACKAGES = (
     "hilbin.kernels.sets",
     "hilbin.maps",
 )
-SKLEARN = {
-    "sklearn.calibration": (
-        "CalibratedClassifierCV",
-        "_CalibratedClassifier",
-        "_SigmoidCalibration",
-    ),
-    "sklearn.compose": ("ColumnTransformer", "TransformedTargetRegressor"),
-    "sklearn.decomposition": ("PCA", "TruncatedSVD"),
-    "sklearn.feature_extraction.text": ("TfidfTransformer",),
-    "sklearn.feature_selection": ("VarianceThreshold",),
-    "sklearn.frozen": ("FrozenEstimator",),
-    "sklearn.impute": ("SimpleImputer",),
-    "sklearn.linear_model": (
-        "LinearRegression",
-        "LogisticRegression",
-        "LogisticRegressionCV",
-        "Ridge",
-        "RidgeCV",
-        "RidgeClassifier",
-        "RidgeClassifierCV",
-        "SGDClassifier",
-        "SGDRegressor",
-    ),
-    "sklearn.multiclass": ("OneVsRestClassifier",),
-    "sklearn.pipeline": ("FeatureUnion", "Pipeline"),
-    "sklearn.preprocessing": (
-        "FunctionTransformer",
-        "LabelBinarizer",
-        "LabelEncoder",
-        "MaxAbsScaler",
-        "MinMaxScaler",
-        "Normalizer",
-        "OneHotEncoder",
-        "OrdinalEncoder",
-        "PowerTransformer",
-        "QuantileTransformer",
-        "RobustScaler",
-        "StandardScaler",
-    ),
-    "sklearn.svm": ("SVC", "SVR", "LinearSVC", "LinearSVR", "NuSVC", "NuSVR"),
-}
 CALLBACKS = ("_skl_callbacks", "_parent_callback_ctx")
 
 
@@ -90,7 +49,7 @@ class Registry:
         name = f"user.{cls.__name__}"
         if self.user.get(name) is cls:
             return name
-        packages = (p for p in (*PACKAGES, *SKLEARN) if cls.__module__.startswith(p))
+        packages = (p for p in (*PACKAGES, *STATES) if cls.__module__.startswith(p))
         names = (f"{package}.{cls.__name__}" for package in packages)
         return next((name for name in names if _known(name) is cls), None)
 
@@ -104,8 +63,9 @@ class Registry:
 def _known(name: str) -> type | None:
     """Return the class of hilbin or scikit-learn that has this name."""
     package, _, last = name.rpartition(".")
-    if package in SKLEARN:
-        public = SKLEARN[package]
+    public: Iterable[str]
+    if package in STATES:
+        public = STATES[package]
     elif package in PACKAGES:
         public = importlib.import_module(package).__all__
     else:
@@ -145,38 +105,26 @@ def _is_left_out(cls: type, attribute: str) -> bool:
 def check_state(value: Any) -> None:
     """Raise ``ValueError`` if the attributes of a loaded object do not fit together.
 
-    A class of hilbin checks its own by ``_check_state``, which is taken from the class: a file may
-    hold an attribute of that name.
+    Parameters are compared with their annotations, and with what ``fit`` asks of them. Then every
+    class of hilbin checks the attributes that it adds to those of its bases, by ``_check_state``.
     """
-    check = getattr(type(value), "_check_state", None)
+    cls = type(value)
+    _require_no_override(cls, vars(value))
+    if cls.__module__.startswith("sklearn."):
+        check_foreign(value)
+        return
+    require_parameters(value)
+    check = getattr(cls, "_check_parameters", None)
     if check is not None:
         check(value)
-    if isinstance(value, SVC | NuSVC | SVR | NuSVR) and hasattr(value, "support_"):
-        _check_svm(value)
+    for base in reversed(cls.__mro__):
+        if "_check_state" in vars(base):
+            vars(base)["_check_state"](value)
 
 
-def _check_svm(model: Any) -> None:
-    """LIBSVM trusts these arrays, and would read beyond their ends."""
-    support = require_vector(model.support_, np.int32, "support_")
-    counts = require_vector(model._n_support, np.int32, "_n_support")
-    n, (n_fit, n_columns) = support.size, model.shape_fit_
-    classifies = isinstance(model, SVC | NuSVC)
-    k = counts.size if classifies else 2
-    dual = model._dual_coef_
-    stored = dual.data.size if sp.issparse(dual) else dual.size
-    require(dual.shape == (k - 1, n) and stored == (k - 1) * n, "_dual_coef_ has the wrong shape")
-    whole = counts.min(initial=0) >= 0 and counts.sum() == n
-    require(not classifies or (k >= 2 and whole), "_n_support is out of range")
-    pairs = k * (k - 1) // 2
-    for name, sizes in (("_intercept_", (pairs,)), ("_probA", (0, pairs)), ("_probB", (0, pairs))):
-        size = require_vector(getattr(model, name), np.float64, name).size
-        require(size in sizes, f"{name} has {size} values for {pairs} pairs of classes")
-    if not isinstance(model.kernel, str) or model.kernel == "precomputed":
-        rows = getattr(model, "_BaseLibSVM__Xfit", None)
-        inside = support.min(initial=0) >= 0 and support.max(initial=-1) < n_fit
-        require(inside, "support_ is out of range")
-        require(rows is None or rows.shape[0] == n_fit, "rows of the kernel are missing")
-    else:
-        shape = model.support_vectors_.shape
-        require(shape == (n, n_columns), "support_vectors_ has the wrong shape")
-        require(model.n_features_in_ == n_columns, "n_features_in_ is not that of the fit")
+def _require_no_override(cls: type, attributes: Iterable[str]) -> None:
+    """Refuse attributes that would be found before a method of the class."""
+    own = {field.name for field in fields(cls)} if is_dataclass(cls) else set()
+    for name in attributes:
+        hidden = name not in own and inspect.getattr_static(cls, name, own) is not own
+        require(not hidden, f"{name} is an attribute that would hide one of {cls.__name__}")

@@ -247,6 +247,8 @@ class MatrixRows:
 
     def scores(self, V: Array) -> Array:
         """Return ``Z V^T``."""
+        if V.shape[1] != self.shape[1]:
+            raise ValueError(f"V has {V.shape[1]} columns for the {self.shape[1]} columns of Z")
         return self.Z @ V.T.astype(self.dtype, copy=False)
 
     def gradient(self, S: Array) -> Array:

@@ -285,7 +285,12 @@ class Moments(Additive):
     @classmethod
     def from_state(cls, state: Mapping[str, Array]) -> Self:
         """Restore the moments from their :meth:`state`."""
-        made = cls(*state["cross"].shape)
+        d, t = state["cross"].shape
+        shapes = {"mean": (d,), "scatter": (d, d), "target_mean": (t,), "target_squares": (t,)}
+        for name, shape in shapes.items():
+            if state[name].shape != shape or state[name].dtype.kind not in "fiu":
+                raise ValueError(f"{name} is {state[name].dtype}{list(state[name].shape)}")
+        made = cls(d, t)
         made.n = float(state["n"])
         for name in ("mean", "target_mean", "cross", "target_squares"):
             setattr(made, name, np.array(state[name], np.float64))

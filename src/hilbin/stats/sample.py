@@ -13,7 +13,7 @@ from typing import Any, Self
 import numpy as np
 import scipy.sparse as sp
 
-from hilbin._arrays import Array, Matrix
+from hilbin._arrays import Array, Matrix, check_sparse
 from hilbin.stats._statistic import (
     Additive,
     State,
@@ -118,6 +118,7 @@ class RowSample(Additive):
         else:
             parts = tuple(np.array(state[name]) for name in ("data", "indices", "indptr"))
             rows = sp.csr_array(parts, shape=tuple(int(side) for side in state["shape"]))
+            check_sparse(rows, "the sample")
         return cls(int(state["size"]), rows, np.array(state["numbers"]), np.array(state["keys"]))
 
 

@@ -23,7 +23,6 @@ import signal
 import threading
 import time
 import warnings
-import zipfile
 from collections.abc import Callable, Generator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
@@ -157,8 +156,9 @@ class _Running:
         """Add the sum of the next chunks, and write a checkpoint if it is time."""
         with _not_interrupted():
             if self._state and part.total is not None:
-                self._total, self._state = restored(self._state, part.total), {}
-            self._total = added(self._total, part.total)
+                self._total = self._resumed(part.total, part.total)
+            else:
+                self._total = added(self._total, part.total)
             self.so_far = Progress(
                 self.so_far.chunks + part.chunks,
                 self.so_far.rows + part.rows,
@@ -167,11 +167,21 @@ class _Running:
         if self._checkpoint is not None and self._checkpoint.is_due:
             self._checkpoint.write(self._total, self.so_far)
 
+    def _resumed(self, like: Any, more: Any) -> Any:
+        """Return the sum of the checkpoint, which is of the kind of ``like``, and ``more``."""
+        state, self._state = self._state, {}
+        try:
+            return added(restored(state, like), more)
+        except (ValueError, TypeError, KeyError, IndexError, AttributeError) as error:
+            assert self._checkpoint is not None
+            self._checkpoint.failed = True  # what is on disk is not to be written over
+            raise self._checkpoint.damaged(error) from error
+
     def total(self) -> Any:
         """Return the sum; one finished before gets the type of the sum of the first chunk."""
         if self._state:
             first = next(iter(self._data))
-            self._total, self._state = restored(self._state, self._of(first)), {}
+            self._total = self._resumed(self._of(first), None)
         if self._total is None:
             raise ValueError(f"{', '.join(self._data.sources[:3])}: there are no rows to sum")
         return self._total
@@ -262,11 +272,10 @@ class Checkpoint:
             with np.load(self.path, allow_pickle=False) as file:
                 state = {name.removeprefix("="): file[name] for name in file.files if name != ABOUT}
                 about = json.loads(file[ABOUT].tobytes())
-        except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
-            raise CheckpointError(f"{self.path} is damaged ({error}): remove it") from error
-        chunks, rows, notes = about["progress"]
-        progress = Progress(chunks, rows, tuple(notes), about["done"])
-        differing = differences(about["of"], self._about(progress.rows))
+            progress = _progress(about)
+        except Exception as error:  # whatever damaged bytes make readers stumble over
+            raise self.damaged(error) from error
+        differing = differences(about.get("of"), self._about(progress.rows))
         if differing:
             raise CheckpointError(
                 f"{self.path} is the checkpoint of another sum: {'; '.join(differing)}. Remove it, "
@@ -274,6 +283,10 @@ class Checkpoint:
             )
         self.written = progress
         return progress, state
+
+    def damaged(self, error: Exception) -> CheckpointError:
+        """Return an error that names the file."""
+        return CheckpointError(f"{self.path} is damaged ({error}): remove it")
 
     def _about(self, rows: int) -> dict[str, Any]:
         now = {"format": FORMAT, "data": self._fingerprint(rows), "key": self._key}
@@ -321,6 +334,15 @@ class Checkpoint:
             self.path.parent.rmdir()
 
 
+def _progress(about: Any) -> Progress:
+    """Return how far a sum has come by its checkpoint."""
+    (chunks, rows, notes), done = about["progress"], about["done"]
+    whole = all(type(n) is int and n >= 0 for n in (chunks, rows))
+    if not whole or not isinstance(done, bool) or not all(isinstance(n, str) for n in notes):
+        raise ValueError("it does not say how far the sum has come")
+    return Progress(chunks, rows, tuple(notes), done)
+
+
 def state_of(total: Any) -> dict[str, Any]:
     """Return the arrays of a statistic, or of a plain array or number."""
     if hasattr(total, "state"):
@@ -333,8 +355,11 @@ def restored(state: dict[str, Any], like: Any) -> Any:
     """Return the sum of a state; it is of the kind of ``like``."""
     if hasattr(like, "from_state"):
         return type(like).from_state(state)
+    found, wanted = state["sum"], np.asarray(like)
+    if found.shape != wanted.shape or found.dtype.kind != wanted.dtype.kind:
+        raise ValueError(f"the sum is {found.dtype}{list(found.shape)}, not {wanted.dtype}")
     if isinstance(like, np.ndarray):
-        return state["sum"]
+        return found
     return state["sum"][()] if isinstance(like, np.generic) else state["sum"].item()
 
 

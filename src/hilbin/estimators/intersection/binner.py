@@ -19,13 +19,13 @@ from typing import Any, Self
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, validate_data
+from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from hilbin import parallel
-from hilbin._arrays import ACCEPTED, Array, Matrix, apply, check_rows_and_least
+from hilbin._arrays import ACCEPTED, Array, Matrix, apply, check_rows_and_least, validate_data
 from hilbin._core import core
 from hilbin._parameters import estimator, require_choice, require_positive, require_whole
-from hilbin._state import require, require_offsets, require_vector
+from hilbin._state import require, require_attributes, require_offsets, require_vector
 from hilbin.estimators._fit import checked_weights
 from hilbin.estimators.intersection.quantiles import (
     comparable,
@@ -272,20 +272,18 @@ class HistogramBinner(BinnedRows, TransformerMixin, BaseEstimator):
 
     def _check_state(self) -> None:
         """Raise ``ValueError`` if the arrays of a loaded binner do not fit together."""
-        if not hasattr(self, "low_"):
+        vectors = dict.fromkeys(("low_", "high_", "origin_", "scale_"), "float64[d]")
+        more = {"last_": "int64[d]?", "edges_": "float64[e]?", "n_features_in_": "=d?"}
+        flags = {"scope_": "str", "integers_": "bool", "shifted_": "bool", "step_": "float"}
+        d = require_attributes(self, **vectors, **flags, **more).get("d")
+        if d is None or self.n_bins is None:
             return
-        d = require_vector(self.low_, np.float64, "low_").size
-        for name in ("origin_", "scale_", "high_"):
-            size = require_vector(getattr(self, name), np.float64, name).size
-            require(size == d, f"{name} has {size} values for {d} features")
-        if self.n_bins is None:
-            return
-        last = require_vector(self.last_, np.int64, "last_")
-        require(last.size == d and last.min(initial=0) >= 0, "last_ is out of range")
-        require(last.max(initial=0) <= MOST_BINS, "last_ is out of range")
-        if hasattr(self, "edges_"):
-            edges = require_vector(self.edges_, np.float64, "edges_")
-            require_offsets(self.offsets_, d, edges.size, "offsets_")
+        last = require_vector(getattr(self, "last_", None), np.int64, "last_")
+        inside = last.min(initial=0) >= 0 and last.max(initial=0) <= MOST_BINS
+        require(inside, "last_ is out of range")
+        if self.strategy == "quantile" and not self.integers_:
+            edges = require_vector(getattr(self, "edges_", None), np.float64, "edges_")
+            require_offsets(getattr(self, "offsets_", None), d, edges.size, "offsets_")
             require((np.diff(self.offsets_) <= last).all(), "a feature has too many edges")
 
     def fit_rows(self, X: Matrix, weights: Array | None = None) -> Self:
@@ -366,6 +364,10 @@ class HistogramBinner(BinnedRows, TransformerMixin, BaseEstimator):
         -------
         levels : ndarray or CSR array of shape (n_samples, n_features)
         """
+        if X.shape[1] != self.low_.size:
+            raise ValueError(
+                f"X has {X.shape[1]} columns, but the bins are those of {self.low_.size} columns"
+            )
         dtype = X.dtype
         if self.n_bins is None:
             scale = np.minimum(self.scale_, np.finfo(dtype).max)

@@ -8,11 +8,11 @@ from typing import Any, Self
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, validate_data
+from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
-from hilbin._arrays import ACCEPTED, Array, Matrix
+from hilbin._arrays import ACCEPTED, Array, Matrix, validate_data
 from hilbin._parameters import estimator, require_choice, require_positive, require_whole
-from hilbin._state import require
+from hilbin._state import require, require_attributes
 from hilbin.estimators._fit import (
     SMALL,
     CallbackSupportMixin,
@@ -196,10 +196,21 @@ class IntersectionModel(BinnedRows, CallbackSupportMixin, CostPath, BaseEstimato
 
     def _check_state(self) -> None:
         """Raise ``ValueError`` if the parts of a loaded model do not fit together."""
-        if hasattr(self, "_lookup"):
+        found = require_attributes(
+            self,
+            binner_=HistogramBinner,
+            _lookup=ShapeLookup,
+            intercept_="float64[s]",
+            classes_="labels[k]?",
+            n_features_in_="=d",
+            feature_names_in_="labels[d]?",
+        )
+        if found:
             require(self.binner_ is self._lookup.binner, "a model has two binners")
-            d = self._lookup.offsets.size - 1
-            require(self.n_features_in_ == d, "n_features_in_ is not that of the shape functions")
+            require(self._lookup.offsets.size == found["d"] + 1, "n_features_in_ is wrong")
+            require(self._lookup.n_outputs == found["s"], "intercept_ is not one for every score")
+            k = found.get("k", 2)
+            require(found["s"] == (1 if k == 2 else k), "classes_ are not one for every score")
 
     @with_callbacks  # type: ignore[untyped-decorator]
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:

@@ -9,7 +9,13 @@ import scipy.sparse as sp
 from hilbin import parallel
 from hilbin._arrays import Array, Matrix
 from hilbin._core import core
-from hilbin._state import require, require_offsets, require_vector, stored
+from hilbin._state import (
+    require,
+    require_attributes,
+    require_offsets,
+    require_vector,
+    stored,
+)
 from hilbin.estimators.intersection.binner import HistogramBinner
 from hilbin.solvers.lookup import NO_INDICES, NO_INDPTR, Levels, whole_vectors
 
@@ -106,14 +112,21 @@ class ShapeLookup:
         """Raise ``ValueError`` if the loaded arrays do not fit together."""
         lookup, binner = self.lookup, self.binner
         require(isinstance(binner, HistogramBinner), "the binner is missing")
-        flat = isinstance(lookup, np.ndarray) and lookup.dtype.kind == "f" and lookup.ndim == 2
-        require(flat and lookup.flags.c_contiguous, "lookup is not a matrix of floats")
+        require_attributes(self, lookup="float32[n, w]|float64[n, w]", n_outputs="int")
+        require(lookup.flags.c_contiguous, "lookup is not stored row by row")
+        width = 1 if self.n_outputs == 1 else -(-self.n_outputs // 4) * 4
+        require(width >= 1 and width == lookup.shape[1], "n_outputs is not that of the look-up")
+        require(hasattr(binner, "low_"), "the binner is not fitted")
         require_offsets(self.offsets, binner.low_.size, lookup.shape[0])
         sizes = np.diff(self.offsets)
         require((sizes >= 1).all(), "a feature has no values in the look-up")
         if self.levels is not None:
             levels = require_vector(self.levels, np.float64, "levels")
             require(levels.size == lookup.shape[0], "levels are not as many as rows of the look-up")
+            inside = np.ones(max(0, levels.size - 1), bool)
+            inside[self.offsets[1:-1] - 1] = False
+            rising = (np.diff(levels)[inside] > 0).all()
+            require(rising and np.isfinite(levels).all(), "the levels of a feature do not rise")
         else:
             require(binner.n_bins is not None, "a look-up without levels needs bins")
             require((binner.last_ < sizes).all(), "a bin is beyond the values of its feature")

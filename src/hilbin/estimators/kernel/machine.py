@@ -10,11 +10,12 @@ from joblib import effective_n_jobs
 from sklearn import get_config
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from hilbin import parallel
-from hilbin._arrays import ACCEPTED, Array, Matrix, check_rows, to_dense
+from hilbin._arrays import ACCEPTED, Array, Matrix, check_rows, to_dense, validate_data
 from hilbin._parameters import estimator, require_choice, require_positive, require_whole
+from hilbin._state import require, require_attributes
 from hilbin.estimators._fit import (
     SMALL,
     CallbackSupportMixin,
@@ -229,6 +230,25 @@ class KernelMachine(CallbackSupportMixin, KernelEstimator):
                 check_gram(gram.K, "the matrix that kernel returned")
         seed = int(random.randint(np.iinfo(np.int32).max))
         return Training(X, gram, index, targets, weights[index], seed)
+
+    def _check_state(self) -> None:
+        """Raise ``ValueError`` if the arrays of a loaded machine do not fit together."""
+        rows = "matrix[n, d]?" if self._precomputed else "matrix[n, d]"
+        found = require_attributes(
+            self,
+            support_="int64[n]",
+            dual_coef_="matrix[n, s]",
+            support_vectors_=rows,
+            intercept_="float[s]",
+            n_features_in_="=d",
+            feature_names_in_="labels[d]?",
+        )
+        if found and self._precomputed:
+            last = self.support_.max(initial=-1)
+            inside = self.support_.min(initial=0) >= 0 and last < found["d"]
+            require(inside, "support_ is out of range")
+        elif found:
+            require(isinstance(self.kernel_, Kernel), "kernel_ is no kernel")
 
     def _course(self, gram: Gram, limits: tuple[int, int]) -> dict[str, Any]:
         """Return how problems on a Gram matrix are solved: lazy rows share a cache."""

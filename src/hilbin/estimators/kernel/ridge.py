@@ -19,10 +19,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from hilbin._arrays import Array, Matrix, check_rows
 from hilbin._parameters import estimator, require_choice, require_positive, require_whole
+from hilbin._state import require, require_attributes
 from hilbin.estimators._fit import checked_weights, outer_level, warn_not_converged
 from hilbin.estimators.kernel.gram import CallableKernel, check_gram, resolved
 from hilbin.estimators.kernel.machine import KernelEstimator
-from hilbin.kernels import NotPositiveDefiniteWarning
+from hilbin.kernels import Kernel, NotPositiveDefiniteWarning
 from hilbin.parallel import blas_threads
 from hilbin.solvers import Result
 from hilbin.solvers.kernel_ridge import kernel_ridge, kernel_ridge_path
@@ -175,6 +176,18 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
                 targets[part] = K @ self.dual_coef_
         targets += self.intercept_
         return targets
+
+    def _check_state(self) -> None:
+        """Raise ``ValueError`` if the arrays of a loaded model do not fit together."""
+        found = require_attributes(
+            self,
+            dual_coef_="float[n]|float[n, t]",
+            intercept_="float|float[t]",
+            X_fit_="matrix[n, d]?" if self._precomputed else "matrix[n, d]",
+            n_features_in_="=n" if self._precomputed else "=d",
+        )
+        kernel = self._precomputed or isinstance(getattr(self, "kernel_", None), Kernel)
+        require(not found or kernel, "kernel_ is no kernel")
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

@@ -21,6 +21,7 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from hilbin._arrays import Array
 from hilbin._parameters import estimator, require_choice
+from hilbin._state import require, require_attributes
 from hilbin.estimators._fit import (
     Fit,
     Pair,
@@ -98,6 +99,16 @@ class KernelSVC(ProbabilityClassifier, LossMachine):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         require_choice("multi_class", self.multi_class, MULTI_CLASS)
+
+    def _check_state(self) -> None:
+        """Raise ``ValueError`` if the arrays of a loaded classifier do not fit together."""
+        book = "int[k, s]?" if self.multi_class == "crammer_singer" else "int[k, s]"
+        if "support_" in vars(self):
+            found = require_attributes(
+                self, classes_="labels[k]", intercept_="float[s]", code_book_=book
+            )
+            right = getattr(self, "code_book_", None) is not None or found["s"] in (1, found["k"])
+            require(right, "intercept_ is not one for every class")
 
     def _prepare(self, X: Any, y: Any, sample_weight: Any, *, once: bool = False) -> Training:
         rows, y = self._checked(X, y)

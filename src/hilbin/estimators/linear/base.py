@@ -15,10 +15,10 @@ from sklearn import get_config
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.utils import get_tags
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import validate_data
 
-from hilbin._arrays import Array
+from hilbin._arrays import Array, validate_data
 from hilbin._parameters import estimator, require_positive, require_whole
+from hilbin._state import require, require_attributes
 from hilbin.estimators._fit import checked_weights, random_seed
 from hilbin.estimators.linear.passes import Passes, Survey
 from hilbin.estimators.linear.transformers import (
@@ -126,6 +126,44 @@ class MapModel(BaseEstimator):
                 f"X has {width} features, but {type(self).__name__} is expecting "
                 f"{self.n_features_in_} features as input"
             )
+
+    def _check_state(self) -> None:
+        """Raise ``ValueError`` if the arrays of a loaded model do not fit together."""
+        found = (
+            require_attributes(
+                self,
+                coef_="float[p]|float[1, p]|float[s, p]",
+                intercept_="float|float[1]|float[s]",
+                n_features_in_="int",
+            )
+            if "coef_" in vars(self)
+            else {}
+        )
+        self._check_transformers()
+        classes = getattr(self, "classes_", None)
+        if found and classes is not None:
+            require_attributes(self, classes_="labels[k]")
+            s = 1 if np.ndim(self.coef_) == 1 else len(self.coef_)
+            require(s == (1 if len(classes) == 2 else len(classes)), "coef_ is not for classes_")
+
+    def _check_transformers(self) -> None:
+        """Raise ``ValueError`` if the loaded groups of columns are not those of the rows."""
+        for name in ("feature_map", "feature_map_"):
+            feature_map = getattr(self, name, None)
+            maps = feature_map is None or hasattr(feature_map, "transform")
+            require(maps, f"{name} does not transform")
+        for group in getattr(self, "transformers_", []):
+            right = isinstance(group, tuple) and len(group) == 3 and isinstance(group[0], str)
+            require(right, "transformers_ are not names, columns and maps")
+            columns, feature_map = group[1:]
+            require(feature_map is None or hasattr(feature_map, "transform"), "a map is none")
+            if columns is not None:
+                numbers = isinstance(columns, np.ndarray) and columns.dtype.kind == "i"
+                require(numbers and columns.ndim == 1, "transformers_ have no columns")
+                inside = (
+                    columns.min(initial=0) >= 0 and columns.max(initial=0) < self.n_features_in_
+                )
+                require(inside, "transformers_ have columns out of range")
 
     def _transformers(self) -> list[Transformer]:
         """Return the transformers that the parameters ask for, not fitted yet."""

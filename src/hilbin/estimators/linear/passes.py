@@ -359,5 +359,8 @@ def scores_of(
     """Return the scores of rows; ``coef`` has a row for every score."""
     scores = np.empty((X.shape[0], len(coef)))
     for rows in row_slices(transformers, X, budget):
-        scores[rows] = joint_features(transformers, X[rows]) @ coef.T
+        Z = joint_features(transformers, X[rows])
+        if Z.shape[1] != coef.shape[1]:
+            raise ValueError(f"coef_ has {coef.shape[1]} columns for {Z.shape[1]} features")
+        scores[rows] = Z @ coef.T
     return scores + intercept

@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from hilbin._arrays import Array
 from hilbin._parameters import estimator
+from hilbin._state import require_attributes
 from hilbin.estimators.linear.base import SumsModel, keeps_sums
 from hilbin.estimators.linear.passes import FeatureMoments, Passes
 from hilbin.estimators.linear.transformers import group_features, row_slices
@@ -140,6 +141,17 @@ class StreamPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SumsModel):
         self.singular_values_ = np.sqrt(found.eigenvalues)
         self.n_components_ = len(found.components)
         self.n_samples_seen_, self.residual_ = found.n, found.residual
+
+    def _check_state(self) -> None:
+        """Raise ``ValueError`` if the arrays of a loaded model do not fit together."""
+        require_attributes(
+            self,
+            components_="float[c, p]",
+            mean_="float[p]",
+            explained_variance_="float[c]",
+            n_components_="=c",
+            n_features_in_="int",
+        )
 
     def transform(self, X: Any) -> Array:
         """Compute the coordinates of rows in the components.

@@ -1,0 +1,104 @@
+"""How often damaged or forged input crashes, hangs or is refused without a name.
+
+``--target`` runs one target alone, and leaves the figures of the others as they are.
+"""
+
+import importlib.util
+import json
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import harness
+from harness import claim
+
+PLACE = Path(__file__).parents[1] / "tests" / "fuzz" / "harness.py"
+COUNTS = {
+    "models": 100_000,
+    "arrays": 100_000,
+    "images": 10_000,
+    "labels": 5_000,
+    "networks": 1_000,
+    "checkpoints": 5_000,
+}
+REQUIRED = {"models": 100_000, "arrays": 100_000, "images": 10_000}
+TEXT = (
+    "Every experiment changes something and gives it to the library, in a subprocess: model files "
+    "with redone checksums, sparse and dense rows, image files, targets and weights, ONNX files, "
+    "checkpoints. A hang takes more than 10 seconds; a refusal has a name if it says which file, "
+    "argument, attribute, row or column is meant."
+)
+
+
+def loaded() -> Any:
+    """The module of the fuzz, which has the same name as that of the benchmarks."""
+    spec = importlib.util.spec_from_file_location("fuzz_harness", PLACE)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def measured(targets: list[str], scale: float) -> Iterator[tuple[str, dict[str, Any]]]:
+    """What became of the experiments of every target."""
+    fuzz = loaded()
+    for target in targets:
+        with tempfile.TemporaryDirectory() as folder:
+            fuzz.prepared(target, folder)
+            report = fuzz.run(target, range(int(scale * COUNTS[target])), folder, batch=5000)
+        fuzz.show(report)
+        kinds = {"crashes": "crash", "hangs": "hang", "other faults": "fault"}
+        found = {name: report.of_kind(kind) for name, kind in kinds.items()}
+        yield (
+            target,
+            {
+                "experiments": report.count,
+                "refused": report.outcomes["refused"] + report.outcomes["declined"],
+                **found,
+                "seeds of faults": ", ".join(str(seed) for seed, _, _ in report.faults[:20]),
+                "seconds": round(report.seconds),
+            },
+        )
+
+
+def claims(table: dict[str, dict[str, Any]]) -> list[dict[str, Any]]:
+    """There were enough experiments, and none ended as it must not."""
+    made = []
+    for target, row in table.items():
+        for kind in ("crashes", "hangs", "other faults"):
+            made.append(claim(f"{kind}, {target}", row[kind], 0, "<=", unit=""))
+        if target in REQUIRED:
+            made.append(
+                claim(f"experiments, {target}", row["experiments"], REQUIRED[target], unit="")
+            )
+    return made
+
+
+def main() -> None:
+    """Run the targets; record after each, so that what is done is kept."""
+    parser = harness.parser(__doc__)
+    parser.add_argument("--target", action="append", choices=list(COUNTS), help="this one alone")
+    parser.add_argument("--scale", type=float, default=1.0, help="share of the experiments to do")
+    given = parser.parse_args()
+    path = harness.RESULTS / "fuzz.json"
+    table: dict[str, dict[str, Any]] = {}
+    if given.target and path.exists():
+        table = json.loads(path.read_text(encoding="utf-8"))["figures"]["targets"]
+    scale = 0.002 if given.quick else given.scale
+    for target, row in measured(given.target or list(COUNTS), scale):
+        table[target] = row
+        ordered = {name: table[name] for name in COUNTS if name in table}
+        harness.record(
+            "fuzz",
+            {"targets": ordered},
+            claims(ordered),
+            title="Damaged and forged input",
+            text=TEXT,
+            quick=given.quick,
+        )
+
+
+if __name__ == "__main__":
+    main()
