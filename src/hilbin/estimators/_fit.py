@@ -29,25 +29,13 @@ from joblib import effective_n_jobs
 from sklearn.base import ClassifierMixin, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from hilbin import parallel
 from hilbin._arrays import Array, Matrix
 from hilbin._parameters import require_choice, require_positive
+from hilbin.estimators._callbacks import CallbackSupportMixin, available_where, with_callbacks
 from hilbin.solvers import Result
-
-try:
-    from sklearn.callback import CallbackSupportMixin, with_callbacks
-except ImportError:  # scikit-learn < 1.9
-
-    class CallbackSupportMixin:  # type: ignore[no-redef]
-        """Stands in for the mixin that scikit-learn does not have yet."""
-
-    def with_callbacks(method: Any) -> Any:
-        """Return the method as it is."""
-        return method
-
 
 Callback = Callable[[int, float], bool]
 Pair = tuple[Any, Any]  # X and y
@@ -71,12 +59,13 @@ def checked_weights(sample_weight: Any, X: Matrix) -> Array:
     return weights
 
 
-def check_classes(classes: Array) -> Array:
-    """Return the classes, of which there must be two."""
+def check_classes(classes: Array, sample_weight: Any = None) -> Array:
+    """Return the classes, of which there must be two; ``sample_weight`` as ``fit`` was given it."""
     if classes.size < 2:
+        where = "" if sample_weight is None else "among the rows whose sample_weight is not 0 "
         raise ValueError(
-            "a classifier needs at least two classes, but among the rows whose sample_weight is "
-            f"not 0 y has {classes.size} class: {classes.tolist()}"
+            f"a classifier needs at least two classes, but {where}y has {classes.size} class: "
+            f"{classes.tolist()}"
         )
     return classes
 
@@ -396,7 +385,7 @@ class ScoreClassifier(ClassifierMixin):
         scores = self.decision_function(X)
         return labels_of(self.classes_, scores)
 
-    @available_if(has_probabilities)  # type: ignore[untyped-decorator]
+    @available_where(has_probabilities)
     def predict_proba(self, X: Any) -> Array:
         """Compute the probabilities of classes. Needs ``probability=True``.
 
@@ -418,7 +407,7 @@ class ScoreClassifier(ClassifierMixin):
         scores = self.decision_function(X)
         return agreeing(calibration.predict_proba(scores), scores)
 
-    @available_if(has_probabilities)  # type: ignore[untyped-decorator]
+    @available_where(has_probabilities)
     def predict_log_proba(self, X: Any) -> Array:
         """Compute the logarithms of ``predict_proba``.
 

@@ -94,7 +94,7 @@ class IntersectionSVC(ProbabilityClassifier, IntersectionModel):
         rows, y, weights = self._examples(X, y, sample_weight)
         check_classification_targets(y)
         classes, labels = np.unique(y, return_inverse=True)
-        self.classes_ = check_classes(classes)
+        self.classes_ = check_classes(classes, sample_weight)
         self._forget_calibration()
         return self._train_on(rows, labels, weights, 1 if classes.size == 2 else classes.size)
 

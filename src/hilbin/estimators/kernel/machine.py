@@ -309,7 +309,7 @@ class LossMachine(CostPath, KernelMachine):
         else:
             require_positive("intercept_scaling", self.intercept_scaling)
 
-    @with_callbacks  # type: ignore[untyped-decorator]
+    @with_callbacks
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Train the model. An interrupt (Ctrl-C) leaves a usable one, marked as not converged.
 

@@ -61,7 +61,7 @@ class OutlierMachine(OutlierMixin, KernelMachine):
         super()._check_parameters()
         require_positive("nu", self.nu, most=1)
 
-    @with_callbacks  # type: ignore[untyped-decorator]
+    @with_callbacks
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Train the model. An interrupt (Ctrl-C) leaves a usable one, marked as not converged.
 

@@ -10,11 +10,11 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from hilbin._arrays import Array
 from hilbin._parameters import estimator
+from hilbin.estimators._callbacks import available_where
 from hilbin.estimators.linear.base import SumsModel, keeps_sums
 from hilbin.estimators.linear.passes import FeatureMoments, Passes
 from hilbin.estimators.linear.transformers import group_features, row_slices
@@ -104,7 +104,7 @@ class StreamPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SumsModel):
             self._decompose(self._moments(passes))
         return self
 
-    @available_if(keeps_sums)  # type: ignore[untyped-decorator]
+    @available_where(keeps_sums)
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Add rows to those of earlier calls; needs ``keep_sums=True``.
 
