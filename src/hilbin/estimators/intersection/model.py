@@ -104,8 +104,10 @@ class IntersectionModel(BinnedRows, CallbackSupportMixin, CostPath, BaseEstimato
     Parameters
     ----------
     n_bins : "auto", int or None, default="auto"
-        Bins per feature; ``None`` trains on the values as they are. "auto" is 100, but 31 from 500
-        features on and 15 from 2000, where rounding averages out and short look-ups are faster.
+        Bins per feature; ``None`` does not round values: they are measured in hundredths of the
+        same range as those that are binned, and clipped to its ends, so the model is the limit of
+        many bins. "auto" is 100, but 31 from 500 features on and 15 from 2000, where rounding
+        averages out and short look-ups are faster.
     strategy : {"uniform", "sqrt", "quantile"}, default="uniform"
         How bins are spaced, as in :class:`HistogramBinner`.
     scope : {"auto", "feature", "all"}, default="auto"
@@ -201,7 +203,7 @@ class IntersectionModel(BinnedRows, CallbackSupportMixin, CostPath, BaseEstimato
             d = self._lookup.offsets.size - 1
             require(self.n_features_in_ == d, "n_features_in_ is not that of the shape functions")
 
-    @with_callbacks  # type: ignore[untyped-decorator]
+    @with_callbacks
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Train the model. An interrupt (Ctrl-C) leaves a usable one, marked as not converged.
 
