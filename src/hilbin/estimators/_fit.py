@@ -35,10 +35,15 @@ from hilbin import parallel
 from hilbin._arrays import Array, Matrix
 from hilbin._parameters import require_choice, require_positive
 from hilbin.estimators._callbacks import CallbackSupportMixin, available_where, with_callbacks
+from hilbin.estimators._sizes import MOST, check_targets, weighted_mean
 from hilbin.solvers import Result
 
 Callback = Callable[[int, float], bool]
 Pair = tuple[Any, Any]  # X and y
+STALLED = (
+    "steps no longer change anything but rounding, as C, the weights or the values of X are too "
+    "far from 1"
+)
 PLURAL = {"sweep": "sweeps", "step": "steps", "pass": "passes"}
 AHEAD = 1e-9  # share by which a class is above others of the same probability
 SMALL = 256  # rows: so few are solved to rounding, which takes no time
@@ -56,6 +61,10 @@ def checked_weights(sample_weight: Any, X: Matrix) -> Array:
         raise ValueError(f"sample_weight[{i}] = {weights[i]} is not a number >= 0")
     if not weights.any():
         raise ValueError("sample_weight is zero for every row")
+    if weights.max() * weights.size > MOST:
+        raise ValueError(
+            f"sample_weight is up to {weights.max():.3g}, too large to add up: divide it by that"
+        )
     return weights
 
 
@@ -88,10 +97,10 @@ def class_factors(class_weight: Any, classes: Array, labels: Array, weights: Arr
 
 def standardized(targets: Array, weights: Array) -> tuple[Array, float, float]:
     """Return targets from their mean in standard deviations, the mean, and the deviation."""
-    center = float(np.average(targets, weights=weights))
+    center = weighted_mean(check_targets(targets), weights)
     targets = targets - center
-    most = float(np.abs(targets).max()) or 1.0  # squares of huge values are not finite
-    unit = most * float(np.sqrt(np.average((targets / most) ** 2, weights=weights))) or 1.0
+    most = float(np.abs(targets).max()) or 1.0  # squares of tiny values are 0
+    unit = most * float(np.sqrt(weighted_mean((targets / most) ** 2, weights))) or 1.0
     return targets / unit, center, unit
 
 
@@ -120,7 +129,7 @@ class Fit:
         self, estimator: Any, X: Any, y: Any, names: Sequence[str], unit: str = "sweep"
     ) -> None:
         self.estimator, self.names, self.unit = estimator, list(names), unit
-        self.reason, self.interrupted = "", False
+        self.reason, self.interrupted, self.stalled = "", False, False
         self._begin, self._lock = time.monotonic(), threading.Lock()
         self._data = {"X": X, "y": y}
         self._context: Any = None
@@ -229,6 +238,7 @@ class Fit:
     def keep(self, results: Sequence[Result]) -> None:
         """Store what the solver certifies of every problem, and the start of a next fit."""
         model = self.estimator
+        self.stalled = any(r.stalled and not r.converged for r in results)
         model.n_iter_ = max(r.n_iter for r in results)
         model.converged_ = all(r.converged for r in results)
         model.objective_ = np.hstack([r.objective for r in results])
@@ -267,7 +277,7 @@ class Fit:
         model = self.estimator
         if not model.converged_:
             limit = f"max_iter={self.max_iter} {PLURAL[self.unit]} did not suffice"
-            warn_not_converged(model, self.reason or limit)
+            warn_not_converged(model, self.reason or (STALLED if self.stalled else limit))
 
 
 def solve_again(

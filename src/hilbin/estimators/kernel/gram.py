@@ -25,6 +25,7 @@ from joblib import effective_n_jobs
 
 from hilbin._arrays import Array, Matrix, check_rows, to_dense
 from hilbin.estimators._fit import outer_level
+from hilbin.estimators._sizes import weighted_mean
 from hilbin.estimators.probability import row_keys
 from hilbin.kernels import Gaussian, Kernel, NotPositiveDefiniteWarning
 from hilbin.kernels.bandwidth import SAMPLE_ROWS
@@ -164,7 +165,8 @@ class Gram:
         index = np.unique(np.linspace(0, weights.size - 1, SAMPLE).astype(np.intp))
         every = np.arange(weights.size)
         rows = self._compute(index) if self.K is None else self.between(index, every)
-        return float(np.average(rows @ weights, weights=weights[index])) / float(weights.sum())
+        share = weights / weights.sum()
+        return weighted_mean(rows @ share, weights[index])
 
     def _places(self, index: Array) -> Array:
         return index if self.which is None else self.which[index]

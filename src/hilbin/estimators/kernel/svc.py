@@ -30,6 +30,7 @@ from hilbin.estimators._fit import (
     labels_of,
     solve_again,
 )
+from hilbin.estimators._sizes import checked_costs
 from hilbin.estimators.kernel.machine import BAND, STEPS, SWEEPS, LossMachine, Training
 from hilbin.estimators.kernel.multiclass import (
     MULTI_CLASS,
@@ -124,7 +125,8 @@ class KernelSVC(ProbabilityClassifier, LossMachine):
 
     def _solve(self, training: Training, starts: Sequence[Any] | None, data: Pair) -> list[Array]:
         labels, weights = training.targets, training.weights
-        C = self.C * weights * class_factors(self.class_weight, self.classes_, labels, weights)
+        factors = class_factors(self.class_weight, self.classes_, labels, weights)
+        C = checked_costs(self.C, weights * factors)
         if self.code_book_ is None:
             return self._solve_together(training, C, starts, data)
         machines = self.code_book_.T

@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from hilbin._arrays import Array
 from hilbin._parameters import estimator
 from hilbin.estimators._callbacks import available_where
+from hilbin.estimators._sizes import require_finite, without_warnings
 from hilbin.estimators.linear.base import SumsModel, keeps_sums
 from hilbin.estimators.linear.passes import FeatureMoments, Passes
 from hilbin.estimators.linear.transformers import group_features, row_slices
@@ -125,10 +126,12 @@ class StreamPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SumsModel):
             self._decompose(self._with_earlier(self._moments(passes)))
         return self
 
+    @without_warnings()
     def _moments(self, passes: Passes) -> Moments:
         moments: Moments = passes.fold("sums", FeatureMoments(self.transformers_, self._budget))[0]
         return moments
 
+    @without_warnings()
     def _decompose(self, moments: Moments) -> None:
         if moments.n == 0:
             raise ValueError("sample_weight is zero for every row")
@@ -140,6 +143,7 @@ class StreamPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SumsModel):
         self.singular_values_ = np.sqrt(found.eigenvalues)
         self.n_components_ = len(found.components)
         self.n_samples_seen_, self.residual_ = found.n, found.residual
+        require_finite(self, "mean_", "components_", "explained_variance_", "residual_")
 
     def transform(self, X: Any) -> Array:
         """Compute the coordinates of rows in the components.

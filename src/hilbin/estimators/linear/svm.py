@@ -27,6 +27,7 @@ from hilbin.estimators._fit import (
     random_seed,
     with_callbacks,
 )
+from hilbin.estimators._sizes import require_finite, without_warnings
 from hilbin.estimators.linear.base import MapModel, ScoreRegressor
 from hilbin.estimators.linear.passes import (
     Indicators,
@@ -169,6 +170,7 @@ class MapMachine(CallbackSupportMixin, MapModel):
         self._fingerprint = rows.fingerprint if isinstance(rows, PQCodes) else None
         return counts
 
+    @without_warnings()
     def _train(
         self, passes: Passes, targets: Numbers | Indicators, loss: Loss, data: tuple[Any, Any]
     ) -> "Trained":
@@ -188,6 +190,7 @@ class MapMachine(CallbackSupportMixin, MapModel):
                 result = bundle(risk, 1.0, inner=inner, callback=callback, **limits)
             fit.say(0, result)
             fit.keep([result])
+            require_finite(self, "objective_")
             if isinstance(getattr(risk, "rows", None), PairRows):  # which are of single precision
                 result = replace(result, coef=result.coef.astype(risk.rows.source_dtype))
             self._keep(result)
