@@ -337,8 +337,11 @@ def unit_rows(X):
     return np.divide(X, length, out=np.zeros_like(X), where=length > 0)
 
 
-def hog_cells(image, cell):
-    """Histograms of 18 orientations in cells, a pixel at a time."""
+def hog_cells(image, cell, between=False):
+    """Histograms of 18 orientations in cells, a pixel at a time.
+
+    A pixel counts for the nearest orientation, or for the two ``between`` which it lies.
+    """
     image = np.atleast_3d(np.asarray(image, dtype=float))
     rows, columns = ((size + cell // 2) // cell for size in image.shape[:2])
     cells = np.zeros((rows, columns, 18))
@@ -353,7 +356,14 @@ def hog_cells(image, cell):
             length = np.hypot(right[channel], down[channel])
             near_y = np.maximum(0, 1 - np.abs((y + 0.5) / cell - 0.5 - np.arange(rows)))
             near_x = np.maximum(0, 1 - np.abs((x + 0.5) / cell - 0.5 - np.arange(columns)))
-            cells[..., k + 9 * (along[k] < 0)] += length * np.outer(near_y, near_x)
+            share = length * np.outer(near_y, near_x)
+            if between:
+                at = np.arctan2(down[channel], right[channel]) % (2 * np.pi) / (np.pi / 9)
+                first, part = int(at) % 18, at - int(at)
+                cells[..., first] += (1 - part) * share
+                cells[..., (first + 1) % 18] += part * share
+            else:
+                cells[..., k + 9 * (along[k] < 0)] += share
     return cells
 
 
@@ -377,7 +387,7 @@ def fhog(image, cell):
 
 def hog(image, cell):
     """Dalal and Triggs' blocks of 2 x 2 cells of 9 orientations."""
-    cells = hog_cells(image, cell)
+    cells = hog_cells(image, cell, between=True)
     folded = cells[..., :9] + cells[..., 9:]
     rows, columns = np.maximum(np.subtract(folded.shape[:2], 1), 0)
     out = np.zeros((rows, columns, 36))

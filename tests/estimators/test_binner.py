@@ -76,8 +76,9 @@ def test_sqrt_is_finer_for_small_values_and_quantiles_are_even():
 
 
 @pytest.mark.parametrize("scope", SCOPES)
-@pytest.mark.parametrize("strategy", STRATEGIES)
-@pytest.mark.parametrize("n_bins", [7, 100, None])
+@pytest.mark.parametrize(
+    ("n_bins", "strategy"), [*((n, s) for n in (7, 100) for s in STRATEGIES), (None, "uniform")]
+)
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_csr_equals_dense(values, strategy, scope, n_bins, dtype):
     X = values.astype(dtype)
@@ -211,10 +212,38 @@ def test_unbinned_values_are_measured(values):
     for scope in SCOPES:
         binner = HistogramBinner(None, scope=scope).fit(values)
         span = binner.high_ - binner.low_
-        origin = values.min(axis=0) if scope == "feature" else values.min()
-        np.testing.assert_allclose(binner.transform(values), 100 * (values - origin) / span)
+        measured = np.clip(100 * (values - binner.low_) / span, 0, 100)
+        np.testing.assert_allclose(binner.transform(values), measured, atol=1e-10)
     with pytest.raises(ValueError, match="n_bins=None makes no bins"):
         binner.boundaries(0)
+    with pytest.raises(ValueError, match="strategy='sqrt' spaces bins, and n_bins=None makes none"):
+        HistogramBinner(None, strategy="sqrt").fit(values)
+
+
+@settings(max_examples=60)
+@given(
+    seed=st.integers(0, 1000),
+    scope=st.sampled_from(["auto", "feature", "all"]),
+    kind=st.sampled_from(["counts", "frequencies", "numbers", "csr"]),
+    n_bins=st.integers(1, 65535),
+)
+def test_values_without_bins_are_the_limit_of_bins(seed, scope, kind, n_bins):
+    """A level times the width of a bin is at most a bin below the measured value."""
+    rng = np.random.default_rng(seed)
+    X = rng.lognormal(0, 1, (60, 9)) * rng.lognormal(0, 2, 9) * (rng.random((60, 9)) < 0.7)
+    if kind == "counts":
+        X = np.ceil(X)
+    elif kind == "frequencies":
+        X = X / np.maximum(X.sum(axis=1, keepdims=True), 1e-9)
+    elif kind == "numbers":
+        X = X - 1
+    rows = sp.csr_array(X) if kind == "csr" else X
+    binned, exact = (
+        HistogramBinner(n, scope=scope, negative="shift").fit(rows) for n in (n_bins, None)
+    )
+    below = exact.transform(X) - binned.transform(X) * binned.step_
+    assert below.min() >= -1e-9
+    assert below.max() <= max(binned.step_, 100 / n_bins) + 1e-9
 
 
 @pytest.mark.parametrize("n_bins", [100, None])
@@ -251,6 +280,7 @@ def test_huge_values(size, dtype, n_bins):
     n_bins=st.sampled_from([5, 100, None]),
 )
 def test_a_weight_is_repetition(seed, strategy, scope, csr, n_bins):
+    strategy = "uniform" if n_bins is None else strategy
     rng = np.random.default_rng(seed)
     X = rng.lognormal(0, 1, (60, 3)) * (rng.random((60, 3)) < [0.5, 0.9, 0.98])
     weights = rng.integers(0, 4, 60)

@@ -7,7 +7,7 @@ from sklearn import config_context
 from sklearn.base import clone
 from sklearn.datasets import load_digits
 
-from hilbin.estimators import SVDD, KernelSVC
+from hilbin.estimators import SVDD, IntersectionSVC, KernelSVC, MapRidgeClassifier, MapSVC
 from hilbin.kernels import Chi2, Gaussian, NotPositiveDefiniteWarning
 
 DIGITS, LABELS = load_digits(return_X_y=True)
@@ -50,8 +50,9 @@ def test_bad_rows():
         KernelSVC().fit(bad, FEW)
     with pytest.raises(ValueError, match="needs values >= 0"):
         KernelSVC(Chi2()).fit(-X, FEW)
-    with pytest.raises(ValueError, match="has 1 class"):
-        KernelSVC().fit(X, np.zeros(300))
+    for model in (KernelSVC(), IntersectionSVC(), MapSVC(), MapRidgeClassifier()):
+        with pytest.raises(ValueError, match=r"two classes, but y has 1 class: \[0.0\]"):
+            model.fit(X, np.zeros(300))
     with pytest.raises(
         ValueError, match="among the rows whose sample_weight is not 0 y has 1 class"
     ):

@@ -5,8 +5,9 @@
 // directed and 9 undirected orientations; then, per block, the sum over the undirected ones. Cells, their order and
 // the order of the 31 numbers are those of VLFeat's HOG of the variant UoCTTI.
 //
-// Every pixel but those of the border gives its gradient's length to the nearest of 18 orientations of the four cells
-// around it, by distance. In a color image its gradient is that of the channel in which it is longest.
+// Every pixel but those of the border gives its gradient's length to the four cells around it, by distance: to the
+// nearest of 18 orientations (Felzenszwalb), or to the two beside its own, by angle (Dalal and Triggs). In a color image
+// its gradient is that of the channel in which it is longest.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -42,8 +43,17 @@ struct Shares {
   }
 };
 
-// The orientation nearest to each gradient, and its length. Lengths of the arrays are whole vectors.
-inline void nearest_orientation(const float* gx, const float* gy, ptrdiff_t width, float* length, int32_t* orientation) {
+// How far a gradient lies from its nearest orientation, in steps between orientations, from the tangent of the angle,
+// which is at most 10 degrees.
+inline Vec<float> orientation_steps(Vec<float> tangent) {
+  const Vec<float> square = tangent * tangent;
+  const Vec<float> series = 1.0f + square * (-1.0f / 3 + square * (1.0f / 5 + square * (-1.0f / 7)));
+  return tangent * series * float(undirected / M_PI);
+}
+
+// The orientation nearest to each gradient, how far it is off, and its length. Lengths of the arrays are whole vectors.
+inline void nearest_orientation(const float* gx, const float* gy, ptrdiff_t width, float* length, int32_t* orientation,
+                                float* off) {
   float cosine[undirected], sine[undirected];
   for (int k = 0; k < undirected; ++k) {
     cosine[k] = float(std::cos(k * M_PI / undirected));
@@ -51,14 +61,17 @@ inline void nearest_orientation(const float* gx, const float* gy, ptrdiff_t widt
   }
   for (ptrdiff_t x = 0; x < width; x += lanes<float>) {
     const Vec<float> right = load(gx + x), down = load(gy + x);
-    Vec<float> best = {};
+    Vec<float> best = {}, beside = {};  // the gradient along its orientation, and across
     IntVec<float> at = {};
     for (int k = 0; k < undirected; ++k) {
       const Vec<float> along = right * cosine[k] + down * sine[k], size = magnitude(along);
       const IntVec<float> other = along < 0.0f, closer = size > best;
+      const Vec<float> across = down * cosine[k] - right * sine[k];
       at = closer ? (other & undirected) + k : at;
+      beside = closer ? (other ? -across : across) : beside;
       best = larger(best, size);
     }
+    store(off + x, orientation_steps(beside / (best > 0.0f ? best : splat(1.0f))));
     store(length + x, root(right * right + down * down));
     std::memcpy(orientation + x, &at, sizeof at);
   }
@@ -68,18 +81,20 @@ struct HogCells {
   ptrdiff_t rows, columns, stride;  // a border of one cell lies around the cells
   std::vector<float> histogram;
 
-  HogCells(const float* image, ptrdiff_t height, ptrdiff_t width, ptrdiff_t channels, ptrdiff_t cell)
+  // With `between`, gradients are shared by the two orientations beside theirs.
+  HogCells(const float* image, ptrdiff_t height, ptrdiff_t width, ptrdiff_t channels, ptrdiff_t cell, bool between)
       : rows(hog_cells(height, cell)), columns(hog_cells(width, cell)), stride((columns + 2) * directed),
         histogram(size_t((rows + 2) * stride), 0.0f) {
     if (height < 3 || width < 3 || rows == 0 || columns == 0) return;
     const Shares down(height, cell), across(width, cell);
     const size_t whole = size_t((width + lanes<float> - 1) / lanes<float> * lanes<float>);
-    std::vector<float> gx(whole, 0.0f), gy(whole, 0.0f), length(whole);
+    std::vector<float> gx(whole, 0.0f), gy(whole, 0.0f), length(whole), off(whole);
     std::vector<int32_t> orientation(whole);
     std::vector<Four> band(size_t(2 * stride), Four{});
     for (ptrdiff_t y = 1; y + 1 < height; ++y) {
       longest_gradient(image + y * width * channels, width, channels, gx.data(), gy.data());
-      nearest_orientation(gx.data(), gy.data(), ptrdiff_t(whole), length.data(), orientation.data());
+      nearest_orientation(gx.data(), gy.data(), ptrdiff_t(whole), length.data(), orientation.data(), off.data());
+      if (between) give_next(length.data(), orientation.data(), off.data(), width, across, down.second[size_t(y)], band.data());
       give(length.data(), orientation.data(), width, across, down.second[size_t(y)], band.data());
       const ptrdiff_t upper = down.cell[size_t(y)];
       if (y + 2 == height || down.cell[size_t(y + 1)] != upper) hand_out(band, upper);
@@ -114,6 +129,20 @@ struct HogCells {
       const Four share = {1 - right, right, 1 - right, right};
       band[(x & 1) * stride + across.cell[size_t(x)] * directed + orientation[x]] += length[x] * down * share;
     }
+  }
+
+  // Gives the next orientation its share of each gradient, and takes it from the length that is left to the nearest.
+  void give_next(float* length, const int32_t* orientation, const float* off, ptrdiff_t width, const Shares& across,
+                 float lower, Four* band) const {
+    std::vector<float> part(size_t(width), 0.0f);
+    std::vector<int32_t> next(size_t(width), 0);
+    for (ptrdiff_t x = 1; x + 1 < width; ++x) {
+      part[size_t(x)] = std::fabs(off[x]) * length[x];
+      length[x] -= part[size_t(x)];
+      const int32_t moved = orientation[x] + (off[x] > 0 ? 1 : directed - 1);
+      next[size_t(x)] = moved >= directed ? moved - directed : moved;
+    }
+    give(part.data(), next.data(), width, across, lower, band);
   }
 
   // Moves the sums of a band to the cells above and below it.

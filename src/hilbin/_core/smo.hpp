@@ -18,7 +18,8 @@
 namespace hilbin {
 
 constexpr double infinite = std::numeric_limits<double>::infinity();
-constexpr double least_curvature = 1e-12;
+// The curvature of a pair is at least this share of its diagonal entries, which rounding makes of nothing; and above 0.
+constexpr double least_share = 5e-13, least_curvature = 1e-300;
 
 struct Machine {
   ptrdiff_t rows;
@@ -118,7 +119,8 @@ inline Pair extremes(const Machine& m, ptrdiff_t begin, ptrdiff_t end) {
 }
 
 inline double curvature(const Machine& m, ptrdiff_t i, ptrdiff_t j, double k) {
-  return std::max(m.diagonal[i] + m.diagonal[j] - 2 * k, least_curvature);
+  const double both = m.diagonal[i] + m.diagonal[j];
+  return std::max({both - 2 * k, least_share * both, least_curvature});
 }
 
 // The partner of row i that lowers the objective most, by b^2 / a for the slope b and the curvature a of the pair;
@@ -141,7 +143,8 @@ template <class T> Choice choose_partner(const Machine& m, Choice i, const T* ro
         const Vec<double> gain = load(m.gradient + j) + load(m.down + j);
         most = larger(most, gain);
         const Vec<double> b = larger(gain + splat(i.gain), Vec<double>{});
-        const Vec<double> a = larger(own + load(m.diagonal + j) - 2.0 * load_doubles(row + j), least);
+        const Vec<double> both = own + load(m.diagonal + j);
+        const Vec<double> a = larger(larger(both - 2.0 * load_doubles(row + j), least_share * both), least);
         const auto more = b * b * curve > slope2 * a;
         slope2 = more ? b * b : slope2;
         curve = more ? a : curve;

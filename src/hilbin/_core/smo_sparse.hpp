@@ -55,7 +55,8 @@ Index choose_neighbor(const Machine& m, Choice i, const SparseRows<T, Index>& ro
     const int32_t* columns = rows.columns + p;
     const Vec<double> b = larger(splat(i.gain) + (pick(m.gradient, columns) + pick(m.down, columns)), Vec<double>{});
     const Vec<double> other = constant_diagonal ? own : pick(m.diagonal, columns);
-    const Vec<double> a = larger(own + other - 2.0 * load_doubles(rows.values + p), least);
+    const Vec<double> both = own + other;
+    const Vec<double> a = larger(larger(both - 2.0 * load_doubles(rows.values + p), least_share * both), least);
     const auto more = b * b * curves > slope2 * a;
     slope2 = more ? b * b : slope2;
     curves = more ? a : curves;

@@ -113,13 +113,13 @@ void define_sift(nb::module_& m) {
 using Image = nb::ndarray<const float, nb::c_contig, nb::device::cpu>;
 using Cells = nb::ndarray<float, nb::ndim<3>, nb::c_contig, nb::device::cpu>;
 
-HogCells hog_cells_of(const Image& image, ptrdiff_t cell, ptrdiff_t fewer, ptrdiff_t length, const Cells& out) {
+HogCells hog_cells_of(const Image& image, ptrdiff_t cell, ptrdiff_t fewer, ptrdiff_t length, const Cells& out, bool between) {
   require(image.ndim() == 2 || (image.ndim() == 3 && image.shape(2) >= 1), "image is not (rows, columns) or (rows, columns, channels)");
   require(cell >= 1, "cell is at least 1");
   const ptrdiff_t rows = image.shape(0), columns = image.shape(1), channels = image.ndim() == 3 ? image.shape(2) : 1;
   auto fits = [&](size_t room, ptrdiff_t size) { return ptrdiff_t(room) == std::max<ptrdiff_t>(hog_cells(size, cell) - fewer, 0); };
   require(fits(out.shape(0), rows) && fits(out.shape(1), columns) && ptrdiff_t(out.shape(2)) == length, "out has the wrong shape");
-  return HogCells(image.data(), rows, columns, channels, cell);
+  return HogCells(image.data(), rows, columns, channels, cell, between);
 }
 
 void define_hog(nb::module_& m) {
@@ -130,12 +130,12 @@ void define_hog(nb::module_& m) {
 
   m.def("fhog", [](Image image, ptrdiff_t cell, Cells out) {
     nb::gil_scoped_release release;
-    fhog(hog_cells_of(image, cell, 0, fhog_length, out), out.data());
+    fhog(hog_cells_of(image, cell, 0, fhog_length, out, false), out.data());
   }, "image"_array, "cell"_a, "out"_array);
 
   m.def("hog", [](Image image, ptrdiff_t cell, Cells out) {
     nb::gil_scoped_release release;
-    hog_blocks(hog_cells_of(image, cell, 1, block_length, out), out.data());
+    hog_blocks(hog_cells_of(image, cell, 1, block_length, out, true), out.data());
   }, "image"_array, "cell"_a, "out"_array);
 }
 

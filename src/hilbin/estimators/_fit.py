@@ -29,28 +29,21 @@ from joblib import effective_n_jobs
 from sklearn.base import ClassifierMixin, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from hilbin import parallel
 from hilbin._arrays import Array, Matrix
 from hilbin._parameters import require_choice, require_positive
+from hilbin.estimators._callbacks import CallbackSupportMixin, available_where, with_callbacks
+from hilbin.estimators._sizes import MOST, check_targets, weighted_mean
 from hilbin.solvers import Result
-
-try:
-    from sklearn.callback import CallbackSupportMixin, with_callbacks
-except ImportError:  # scikit-learn < 1.9
-
-    class CallbackSupportMixin:  # type: ignore[no-redef]
-        """Stands in for the mixin that scikit-learn does not have yet."""
-
-    def with_callbacks(method: Any) -> Any:
-        """Return the method as it is."""
-        return method
-
 
 Callback = Callable[[int, float], bool]
 Pair = tuple[Any, Any]  # X and y
+STALLED = (
+    "steps no longer change anything but rounding, as C, the weights or the values of X are too "
+    "far from 1"
+)
 PLURAL = {"sweep": "sweeps", "step": "steps", "pass": "passes"}
 AHEAD = 1e-9  # share by which a class is above others of the same probability
 SMALL = 256  # rows: so few are solved to rounding, which takes no time
@@ -72,15 +65,20 @@ def checked_weights(sample_weight: Any, X: Matrix) -> Array:
         raise ValueError(f"sample_weight[{i}] = {weights[i]} is not a number >= 0")
     if not weights.any():
         raise ValueError("sample_weight is zero for every row")
+    if weights.max() * weights.size > MOST:
+        raise ValueError(
+            f"sample_weight is up to {weights.max():.3g}, too large to add up: divide it by that"
+        )
     return weights
 
 
-def check_classes(classes: Array) -> Array:
-    """Return the classes, of which there must be two."""
+def check_classes(classes: Array, sample_weight: Any = None) -> Array:
+    """Return the classes, of which there must be two; ``sample_weight`` as ``fit`` was given it."""
     if classes.size < 2:
+        where = "" if sample_weight is None else "among the rows whose sample_weight is not 0 "
         raise ValueError(
-            "a classifier needs at least two classes, but among the rows whose sample_weight is "
-            f"not 0 y has {classes.size} class: {classes.tolist()}"
+            f"a classifier needs at least two classes, but {where}y has {classes.size} class: "
+            f"{classes.tolist()}"
         )
     return classes
 
@@ -103,10 +101,10 @@ def class_factors(class_weight: Any, classes: Array, labels: Array, weights: Arr
 
 def standardized(targets: Array, weights: Array) -> tuple[Array, float, float]:
     """Return targets from their mean in standard deviations, the mean, and the deviation."""
-    center = float(np.average(targets, weights=weights))
+    center = weighted_mean(check_targets(targets), weights)
     targets = targets - center
-    most = float(np.abs(targets).max()) or 1.0  # squares of huge values are not finite
-    unit = most * float(np.sqrt(np.average((targets / most) ** 2, weights=weights))) or 1.0
+    most = float(np.abs(targets).max()) or 1.0  # squares of tiny values are 0
+    unit = most * float(np.sqrt(weighted_mean((targets / most) ** 2, weights))) or 1.0
     return targets / unit, center, unit
 
 
@@ -135,7 +133,7 @@ class Fit:
         self, estimator: Any, X: Any, y: Any, names: Sequence[str], unit: str = "sweep"
     ) -> None:
         self.estimator, self.names, self.unit = estimator, list(names), unit
-        self.reason, self.interrupted = "", False
+        self.reason, self.interrupted, self.stalled = "", False, False
         self._begin, self._lock = time.monotonic(), threading.Lock()
         self._data = {"X": X, "y": y}
         self._context: Any = None
@@ -244,6 +242,7 @@ class Fit:
     def keep(self, results: Sequence[Result]) -> None:
         """Store what the solver certifies of every problem, and the start of a next fit."""
         model = self.estimator
+        self.stalled = any(r.stalled and not r.converged for r in results)
         model.n_iter_ = max(r.n_iter for r in results)
         model.converged_ = all(r.converged for r in results)
         model.objective_ = np.hstack([r.objective for r in results])
@@ -282,7 +281,7 @@ class Fit:
         model = self.estimator
         if not model.converged_:
             limit = f"max_iter={self.max_iter} {PLURAL[self.unit]} did not suffice"
-            warn_not_converged(model, self.reason or limit)
+            warn_not_converged(model, self.reason or (STALLED if self.stalled else limit))
 
 
 def solve_again(
@@ -400,7 +399,7 @@ class ScoreClassifier(ClassifierMixin):
         scores = self.decision_function(X)
         return labels_of(self.classes_, scores)
 
-    @available_if(has_probabilities)  # type: ignore[untyped-decorator]
+    @available_where(has_probabilities)
     def predict_proba(self, X: Any) -> Array:
         """Compute the probabilities of classes. Needs ``probability=True``.
 
@@ -422,7 +421,7 @@ class ScoreClassifier(ClassifierMixin):
         scores = self.decision_function(X)
         return agreeing(calibration.predict_proba(scores), scores)
 
-    @available_if(has_probabilities)  # type: ignore[untyped-decorator]
+    @available_where(has_probabilities)
     def predict_log_proba(self, X: Any) -> Array:
         """Compute the logarithms of ``predict_proba``.
 

@@ -372,7 +372,8 @@ def _bits(values: Array) -> Array:
     """Return values as whole numbers, by their bits if they are not whole."""
     if values.dtype.kind == "f":
         values = np.ascontiguousarray(values).view(f"u{values.itemsize}")
-    return values.astype(np.uint64)
+    bits = values.astype(np.uint64)
+    return bits ^ (bits >> np.uint64(32))  # those of whole float64 are all at the upper end
 
 
 def parts_left_out(

@@ -1,9 +1,11 @@
 """Histograms of oriented gradients, of square cells of pixels.
 
 - :class:`HOG`: nine directions without sign per cell, blocks of 2 by 2 cells normalized together,
-  clipped and normalized again; 36 numbers per block (Dalal & Triggs, CVPR 2005).
+  clipped and normalized again; 36 numbers per block (Dalal & Triggs, CVPR 2005). A gradient is
+  shared by the two directions and the four cells beside it, by distance, as in the paper.
 - :class:`FHOG`: 18 directions with sign, 9 without, 4 amounts of texture; 31 numbers per cell
-  (Felzenszwalb, Girshick, McAllester & Ramanan, PAMI 2010), in the form of VLFeat's ``vl_hog``.
+  (Felzenszwalb, Girshick, McAllester & Ramanan, PAMI 2010), in the form of VLFeat's ``vl_hog``. A
+  gradient counts for the nearest direction.
 
 As transformers they bring every image to one size and put all cells into one row; as local
 descriptors they give the grid of cells of an image as it is.
@@ -136,6 +138,9 @@ class FHOG(GradientCells):
 @estimator
 class HOG(GradientCells):
     """Dalal and Triggs' HOG: 36 non-negative numbers per block of 2 by 2 cells.
+
+    Gradients are interpolated between directions and between cells. Unlike in the paper, pixels
+    near the border of a block weigh as much as others: there is no Gaussian window.
 
     Examples
     --------

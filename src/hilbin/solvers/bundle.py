@@ -37,7 +37,8 @@ with :math:`G` for :math:`K` and a risk that costs no pass. A product with :math
 the gradient and one for scores, as many as before, but planes have :math:`n` numbers instead of
 :math:`D`.
 
-**Stopping rule.** The best value is within ``tol`` of the bound, relative to the value.
+**Stopping rule.** The best value is within ``tol`` of the bound, relative to the value. A task is
+stalled, and leaves, if neither has changed for 50 passes.
 
 **References.** C. H. Teo et al., *Bundle Methods for Regularized Risk Minimization*, JMLR 2010.
 V. Franc and S. Sonnenburg, *Optimized Cutting Plane Algorithm for Large-Scale Risk Minimization*,
@@ -57,6 +58,7 @@ from hilbin.solvers.risk import Risk
 
 STEPS = np.geomspace(0.01, 1, 12)  # shares of the line that are evaluated
 LEAST_STEP = 0.005
+STILL = 50  # passes without a change after which a task is given up
 IDLE = 20  # rounds after which a plane that does not count is dropped
 SHARE = 1e-2  # of the gap, to which the dual problem of the planes is solved
 LEAST_VALUE = 1e-12
@@ -179,7 +181,8 @@ def _descend(
             lines.go(np.array([problems[k].step for k in which]))
             n_iter += 1
             going = callback is None or callback(n_iter, max(p.relative_gap for p in problems))
-            which = np.array([k for k in which if problems[k].relative_gap > tol], int)
+            going_on = (k for k in which if problems[k].relative_gap > tol)
+            which = np.array([k for k in going_on if problems[k].still < STILL], int)
             if going and which.size:
                 new = np.stack([problems[k].aim() for k in which])
     except KeyboardInterrupt:
@@ -190,7 +193,9 @@ def _descend(
     gap: Any = np.maximum(objective - [problem.bound for problem in problems], 0)
     converged = all(problem.relative_gap <= tol for problem in problems)
     coef, *dual = np.stack([problem.best for problem in problems], axis=1)
-    return Result(coef, dual[0] if dual else np.empty(0), objective, gap, n_iter, converged)
+    stalled = any(problem.still >= STILL for problem in problems)
+    duals = dual[0] if dual else np.empty(0)
+    return Result(coef, duals, objective, gap, n_iter, converged, stalled=stalled)
 
 
 def _steps(last: float, beyond: float) -> Array:
@@ -248,7 +253,7 @@ class Task:
 
     def __init__(self, size: int, lam: float, least: float, keep_dual: bool) -> None:
         self.lam, self.least, self.count, self.step = lam, least, 0, 1.0
-        self.value, self.bound = np.inf, -np.inf
+        self.value, self.bound, self.still = np.inf, -np.inf, 0
         self.square = self.cross = self.new_square = 0.0
         # v, u and the planes K a; beside them, if they are kept, w of v and u, and a
         self.best = self.new = np.zeros((2 if keep_dual else 1, size))
@@ -285,11 +290,13 @@ class Task:
         a_best, a_new = (-float(_dots(point[:1], gradient)[0]) for point in (self.best, self.new))
         at = steps[-1]
         offset = values[-1] + (1 - at) * a_best + at * a_new
+        before = self.value, self.bound
         self._move(values, steps)
         if not self.count and self.least > -np.inf:
             self._add(np.zeros_like(gradient), np.zeros_like(gradient), self.least, 0.0)
         self._add(gradient, product, offset, (1 - self.step) * a_best + self.step * a_new)
         self._solve()
+        self.still = self.still + 1 if before == (self.value, self.bound) else 0
 
     def _move(self, values: Array, steps: Array) -> None:
         t, first = self.count, self.count == 0
@@ -312,6 +319,11 @@ class Task:
         for kept, vector in zip(self.planes, (product, gradient), strict=False):
             np.negative(vector, out=kept[t], casting="same_kind")
         row = _dots(self.planes[0, : t + 1], gradient) / -self.lam
+        if not (np.isfinite(row).all() and np.isfinite(offset)):
+            raise ValueError(
+                "the square of a gradient of the risk is not finite: features, targets or weights "
+                "are too large to compute with; scale them"
+            )
         self.H[t, : t + 1] = self.H[: t + 1, t] = row
         self.offset[t], self.on_best[t], self.idle[t] = offset, on_best, 0
         self.alpha[t] = 0.0 if t else 1.0

@@ -307,6 +307,11 @@ class PairRows:
     n_jobs : int, optional
         Number of threads, as in joblib.
 
+    Attributes
+    ----------
+    source_dtype : dtype
+        Type of ``Z``.
+
     Examples
     --------
     >>> import numpy as np
@@ -329,6 +334,7 @@ class PairRows:
             Z = Z.astype(np.float64)
         _require_pairs(Z)
         self.n_jobs, self.shape, self.dtype = n_jobs, Z.shape, np.dtype(np.float32)
+        self.source_dtype = Z.dtype
         largest = float(np.abs(Z.data).max(initial=0.0))
         if not np.isfinite(largest):
             raise ValueError("Z has entries that are not finite")

@@ -13,11 +13,14 @@ gap is computed afterwards from the coefficients alone, in float64.
 SVMs*, KDD 2008.
 """
 
+from dataclasses import replace
+from typing import Any
+
 import numpy as np
 
 from hilbin._arrays import Array
 from hilbin.solvers.icd import Rows, repeat, start_random, table_dtype, visited
-from hilbin.solvers.problem import Callback, Result
+from hilbin.solvers.problem import ROUNDING, Callback, Result, unit_of
 
 
 def crammer_singer(
@@ -68,18 +71,25 @@ def crammer_singer(
     >>> np.argmax(K @ result.coef + result.intercept, axis=1)
     array([0, 0, 1, 1])
     """
+    if (unit := unit_of(rows.norms)) != 1:
+        start = None if start is None else start * unit
+        given: dict[str, Any] = {"n_classes": n_classes, "constant": constant / unit, "seed": seed}
+        given |= {"tol": tol, "max_iter": max_iter, "callback": callback, "start": start}
+        found = crammer_singer(rows.divided(unit), labels, np.asarray(weights) * unit, **given)
+        names = ("coef", "dual", "objective", "gap")
+        return replace(found, **{name: getattr(found, name) / unit for name in names})
     n, constant = labels.size, float(constant)
     coefs = np.zeros((n, n_classes)) if start is None else _within(start, labels, weights)
     core_sweep = rows.start_classes(coefs, table_dtype(tol))
-    given = (np.array(weights, np.float64), rows.norms + constant, labels.astype(np.int64))
+    samples = (np.array(weights, np.float64), rows.norms + constant, labels.astype(np.int64))
     order, free = visited(np.asarray(weights) > 0)
     random = start_random(seed)
     offsets = coefs.sum(axis=0)
 
     def sweep(active: int, above: float, below: float) -> tuple[int, float, float, int]:
-        return core_sweep(*given, coefs, order, active, above, constant, offsets, random)
+        return core_sweep(*samples, coefs, order, active, above, constant, offsets, random)
 
-    course = repeat(sweep, free, 1.0, tol, max_iter, callback)
+    course = repeat(sweep, coefs.copy, free, 1.0, tol, max_iter, callback)
     return _certified(rows, labels, weights, coefs, constant, *course)
 
 
@@ -99,6 +109,7 @@ def _certified(
     constant: float,
     n_iter: int,
     converged: bool,
+    stalled: bool,
 ) -> Result:
     intercept = constant * coefs.sum(axis=0)
     scores = rows.scores(coefs) + intercept
@@ -108,4 +119,6 @@ def _certified(
     margins = scores + 1
     margins[own] -= 1
     upper = 0.5 * squared_norm + float(weights @ (margins.max(axis=1) - scores[own]))
-    return Result(coefs, coefs, upper, upper - lower, n_iter, converged, intercept)
+    gap = upper - lower
+    converged = converged or gap <= ROUNDING * abs(upper)
+    return Result(coefs, coefs, upper, gap, n_iter, converged, intercept, stalled)

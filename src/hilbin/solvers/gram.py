@@ -76,6 +76,10 @@ class _StoredRows:
         """Return ``K @ coef`` in float64, reading the rows of non-zero coefficients."""
         return _by_columns(coef, partial(self._core("add"), *self._arrays))
 
+    def divided(self, unit: float) -> "GramRows | SparseGramRows":
+        """Return the matrix over a number."""
+        return gram_rows(self.gram / self.gram.dtype.type(unit))
+
     def _core(self, name: str) -> Any:
         return getattr(core, f"{name}_{self._kind}")
 
@@ -198,6 +202,10 @@ class PartRows:
         """Return the matrix of some of the rows."""
         return PartRows(self.gram, self.which[which])
 
+    def divided(self, unit: float) -> GramRows | SparseGramRows:
+        """Return the matrix over a number."""
+        return self._whole().divided(unit)
+
     def _whole(self) -> GramRows:
         core.copy_part(*self._arrays, np.ones(self.which.size, bool))
         return GramRows(self._copies)
@@ -252,10 +260,12 @@ class LazyRows:
     def steps(self, state: "State", most: int, tol: float) -> tuple[int, float]:
         """Make steps of sequential minimal optimization, until a row is missing."""
         given = (*state.arguments, most, tol)
-        done, violation, missing = core.smo_cached_gram(*self._arrays, *given)
-        if missing >= 0:
-            self._fetch(missing, *state.gains())
-        return done, violation
+        while True:
+            done, violation, missing = core.smo_cached_gram(*self._arrays, *given)
+            if missing >= 0:
+                self._fetch(missing, *state.gains())
+            if done or missing < 0:
+                return done, violation
 
     def start(self, coef: Array, dtype: Any, gains: Gains) -> "CoreSweep":
         """Return a function that runs one sweep, from the scores of ``coef``."""
@@ -336,6 +346,13 @@ class LazyRows:
     def restricted(self, which: Array) -> Self:
         """Raise an error: this is not worth it, see :meth:`price`."""
         raise NotImplementedError
+
+    def divided(self, unit: float) -> Self:
+        """Raise an error: the rows are kept in float32, which has no room for such values."""
+        raise ValueError(
+            f"k(x, x) is up to {self.norms.max():.3g}, too far from 1 for rows that are computed "
+            "as they are needed: scale X, or give memory for the whole matrix"
+        )
 
 
 def canonical(K: Any) -> Any:

@@ -15,7 +15,9 @@ end.
 
 **Stopping rule.** LIBLINEAR's: the projected gradients of a whole sweep lie within ``tol`` of each
 other and of zero. They are those of :math:`|c_i|` in rows whose :math:`c_i` cannot be positive. The
-duality gap is computed afterwards from ``c`` alone, in float64.
+duality gap is computed afterwards from ``c`` alone, in float64. A descent is stalled, and ends, if
+a sweep over all rows changes no coefficient. Kernel values far from 1 are divided by a power of 2
+first.
 
 **References.** J. Wu, *A Fast Dual Method for HIK SVM Learning*, ECCV 2010. C.-J. Hsieh et al.,
 *A Dual Coordinate Descent Method for Large-scale Linear SVM*, ICML 2008. C.-H. Ho and C.-J. Lin,
@@ -28,7 +30,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from hilbin._arrays import Array
-from hilbin.solvers.problem import Callback, Problem, Result, interruptible
+from hilbin.solvers.problem import Callback, Problem, Result, interruptible, unit_of
 
 # Share of the largest violation at which rows are left out before the first check of all rows,
 # which comes after so many sweeps at the latest.
@@ -38,6 +40,7 @@ FLOAT32_TOL = 1e-3  # from here on the rounding of float32 is far below the tole
 # whose coefficient cannot be positive have the sign -1, and come with their numbers times it.
 NAMES = ("sign", "linear", "low", "high", "diagonal", "curvature", "coef", "unused")
 SAMPLE = np.dtype([(name, np.float64) for name in NAMES])
+COEF = NAMES.index("coef")
 # The core's sweep: takes its arrays and limits, and returns the number of rows that are still
 # active, the highest and the lowest projected gradient, and the row that is missing or -1.
 CoreSweep = Callable[..., tuple[int, float, float, int]]
@@ -60,6 +63,9 @@ class Rows(Protocol):
 
     def scores(self, coef: Array) -> Array:
         """Return ``K @ coef`` in float64, for a vector or columns of coefficients."""
+
+    def divided(self, unit: float) -> "Rows":
+        """Return the matrix over a number."""
 
 
 def icd(
@@ -118,6 +124,12 @@ def icd(
     """
     if problem.total is not None:
         raise ValueError("icd has no free intercept: problem.total must be None")
+    if (unit := unit_of(rows.norms)) != 1:
+        start = None if start is None else start * unit
+        parts = rows.divided(unit), problem.divided(unit)
+        given: dict[str, Any] = {"tol": tol, "max_iter": max_iter, "start": start, "seed": seed}
+        found = icd(*parts, callback=callback, dtype=dtype, certify=certify, **given)
+        return problem.multiplied(found, unit)
     epsilon, constant = float(problem.epsilon), float(problem.constant)
     lines = packed(problem, rows.norms, start)
     coef = unpacked(lines)
@@ -138,11 +150,13 @@ def icd(
         given = (active, above, below, epsilon, constant, offset, random)
         return core_sweep(lines, order, *given)
 
-    course = repeat(sweep, free, EAGER, tol, max_iter, callback)
+    course = repeat(sweep, lambda: lines[:, COEF].copy(), free, EAGER, tol, max_iter, callback)
     coef = unpacked(lines)
+    n_iter, converged, stalled = course
+    intercept = constant * float(coef.sum())
     if not certify:
-        return Result(coef, coef, np.nan, np.nan, *course, constant * float(coef.sum()))
-    return problem.certified(coef, rows.scores(coef), constant * coef.sum(), *course)
+        return Result(coef, coef, np.nan, np.nan, n_iter, converged, intercept, stalled)
+    return problem.certified(coef, rows.scores(coef), intercept, *course)
 
 
 def visited(free: Array) -> tuple[Array, int]:
@@ -172,35 +186,38 @@ def unpacked(lines: Array) -> Array:
 
 def repeat(
     sweep: Callable[[int, float, float], tuple[int, float, float, int]],
+    coefs: Callable[[], Array],
     n: int,
     share: float,
     tol: float,
     max_iter: int,
     callback: Callback | None,
-) -> tuple[int, bool]:
-    """Run sweeps until they converge; return their number and whether they did.
+) -> tuple[int, bool, bool]:
+    """Run sweeps until they converge; return their number, whether they did, and if they stalled.
 
     ``sweep(active, above, below)`` visits the active rows, leaves out those whose gradient lies
     beyond the limits, and returns how many are left and the highest and lowest gradient. The
-    limits are the ``share`` of those of the sweep before.
+    limits are the ``share`` of those of the sweep before. ``coefs()`` are the coefficients.
     """
     active, above, below = n, np.inf, -np.inf
-    n_iter, converged = 0, False
+    n_iter, converged, stalled = 0, False, False
     with interruptible(callback):
         while n_iter < max_iter:
+            before = coefs() if above == np.inf and below == -np.inf else None
             active, highest, lowest, _ = sweep(active, above, below)
             n_iter += 1
             small = highest - lowest <= tol and highest <= tol and lowest >= -tol
             converged = small and active == n
+            stalled = not converged and before is not None and np.array_equal(before, coefs())
             go_on = callback is None or callback(n_iter, highest - lowest)
-            if converged or not go_on:
+            if converged or stalled or not go_on:
                 break
             if small or (share < 1 and n_iter >= EAGER_SWEEPS):
                 active, above, below, share = n, np.inf, -np.inf, 1.0
             else:
                 above = share * highest if highest > 0 else np.inf
                 below = share * lowest if lowest < 0 else -np.inf
-    return n_iter, converged
+    return n_iter, converged, stalled
 
 
 def table_dtype(tol: float) -> Any:

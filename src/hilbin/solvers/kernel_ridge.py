@@ -230,6 +230,8 @@ def _eigen(system: RidgeSystem) -> tuple[Array, Array]:
     A = system.reduced()
     if not len(A):
         return np.empty(0), A
+    if not np.isfinite(A).all():
+        raise ValueError("kernel values times weights are not finite: scale X or the weights")
     values, Q = eigh(A, lower=True, overwrite_a=True, check_finite=False, driver="evd")
     rounded = values >= -ROUNDING * values.max(initial=0)
     return np.where(rounded, np.maximum(values, 0), values), Q

@@ -13,7 +13,7 @@ levels, the hinge table. Features of one kind form a group, so that each loop ha
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Self
 
@@ -255,6 +255,11 @@ class LookupRows:
             if column.any():
                 self._core("add")(*given, part, np.ascontiguousarray(column))
         return given, cells
+
+    def divided(self, unit: float) -> "LookupRows":
+        """Return the matrix over a number."""
+        step = None if self.levels.step is None else self.levels.step / unit
+        return LookupRows(replace(self.levels, levels=self.levels.levels / unit, step=step))
 
     def scores(self, coef: Array) -> Array:
         """Return ``K @ coef`` in float64, by exact tables."""

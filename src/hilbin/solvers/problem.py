@@ -28,6 +28,8 @@ import numpy as np
 from hilbin._arrays import Array
 
 Callback = Callable[[int, float], bool]
+ROUNDING = 1e-14  # share of an objective
+FAR = 1e30  # kernel values beyond this, or below its inverse, are divided by a power of 2
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,8 @@ class Result:
         Whether the tolerance was reached.
     intercept : float or array
         The number that is added to every score.
+    stalled : bool
+        Whether the descent ended because its steps no longer changed anything but rounding.
 
     Examples
     --------
@@ -70,6 +74,7 @@ class Result:
     n_iter: int
     converged: bool
     intercept: float | Array = 0.0
+    stalled: bool = False
 
 
 @dataclass(frozen=True)
@@ -147,22 +152,63 @@ class Problem:
         with np.errstate(divide="ignore", invalid="ignore"):
             best = np.where(beyond == 0, 0, beyond / self.diagonal)
         best = np.clip(best, self.low, self.high)
-        return best * beyond - 0.5 * self.diagonal * best**2
+        return best * beyond - 0.5 * (self.diagonal * best) * best
 
     def certified(
-        self, coef: Array, products: Array, intercept: float, n_iter: int, converged: bool
+        self,
+        coef: Array,
+        products: Array,
+        intercept: float,
+        n_iter: int,
+        converged: bool,
+        stalled: bool = False,
     ) -> Result:
-        """Return the result for coefficients, ``products = K @ coef``, and its duality gap."""
-        intercept = float(intercept)
-        squared_norm = float(coef @ products) + self.constant * float(coef.sum()) ** 2
+        """Return the result for coefficients, ``products = K @ coef``, and its duality gap.
+
+        A gap that is rounding makes any solution one that has converged.
+        """
+        intercept, total = float(intercept), float(coef.sum())
+        squared_norm = float(coef @ products) + self.constant * total * total
         lower = (
             float(self.linear @ coef)
             - self.epsilon * float(np.abs(coef).sum())
-            - 0.5 * (squared_norm + float(self.diagonal @ coef**2))
+            - 0.5 * (squared_norm + float((self.diagonal * coef) @ coef))
         )
         losses = float(self.losses(products + intercept).sum())
         upper = 0.5 * squared_norm + losses + (self.total or 0.0) * intercept
-        return Result(coef, coef, upper, upper - lower, n_iter, converged, intercept)
+        gap = upper - lower
+        converged = converged or gap <= ROUNDING * abs(upper)
+        return Result(coef, coef, upper, gap, n_iter, converged, intercept, stalled)
+
+    def divided(self, unit: float) -> Self:
+        """Return the problem for a kernel whose values are divided by ``unit``.
+
+        Its coefficients are ``unit`` times as large, unless they have a given sum; then all else is
+        divided by the unit.
+        """
+        if self.total:
+            return replace(self, linear=self.linear / unit, epsilon=self.epsilon / unit)
+        with np.errstate(over="ignore"):  # an infinite bound is none
+            bounds = {"low": self.low * unit, "high": self.high * unit}
+        constant = self.constant / unit
+        return replace(self, **bounds, diagonal=self.diagonal / unit, constant=constant)
+
+    def multiplied(self, result: Result, unit: float) -> Result:
+        """Return the solution of this problem from that of the divided one."""
+        if self.total:
+            names = ("objective", "gap", "intercept")
+            return replace(result, **{name: getattr(result, name) * unit for name in names})
+        by_unit = {n: getattr(result, n) / unit for n in ("coef", "dual", "objective", "gap")}
+        return replace(result, **by_unit)
+
+
+def unit_of(norms: Array) -> float:
+    """Return what kernel values are divided by: 1, or a power of 2 if they are far from 1."""
+    most = float(np.max(norms, initial=0.0))
+    if most == 0 or 1 / FAR <= most <= FAR:
+        return 1.0
+    wanted = FAR if most > FAR else 1 / FAR
+    return float(2.0 ** (np.frexp(most)[1] - np.frexp(wanted)[1]))
 
 
 @contextmanager

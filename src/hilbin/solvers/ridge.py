@@ -61,6 +61,7 @@ from hilbin._arrays import Array
 from hilbin.solvers.problem import Result
 from hilbin.stats import Moments
 
+TOO_LARGE = "the squares of the features do not add up to a finite number: scale X or the weights"
 ROWS_AT_ONCE = 1024  # of a pass over rows
 MOST_FREEDOM = 0.95  # of the rows: beyond, a few equal rows decide what cross-validation says
 
@@ -182,6 +183,8 @@ def _shifted_solve(H: Array, alpha: float, right: Array) -> Array:
     try:
         return solve_definite(H, right)
     except LinAlgError:
+        if not np.isfinite(H).all():
+            raise ValueError(TOO_LARGE) from None
         cond = len(H) * np.finfo(float).eps
         return np.asarray(lstsq(H, right, check_finite=False, cond=cond)[0])
 
@@ -488,6 +491,8 @@ def pca(moments: Moments, n_components: Any = None, *, center: bool = True) -> C
     """
     width = moments.mean.size
     scatter = moments.scatter
+    if not np.isfinite(np.trace(scatter)):
+        raise ValueError(TOO_LARGE)
     if not center:
         scatter = scatter + moments.n * np.outer(moments.mean, moments.mean)
     total = float(np.trace(scatter))

@@ -18,7 +18,9 @@ take as long as that, the matrix of the others is taken out and solved on its ow
 checked in the end.
 
 **Stopping rule.** LIBSVM's: no pair of rows violates its conditions by more than ``tol``. The
-duality gap is computed afterwards from ``c`` alone, in float64.
+duality gap is computed afterwards from ``c`` alone, in float64. A descent is stalled, and ends, if
+the violation is below the rounding of the largest :math:`K_{ii} c_i`, so that no step can reduce
+it. Kernel values far from 1 are divided by a power of 2 first.
 
 **References.** J. Platt, *Fast Training of Support Vector Machines using Sequential Minimal
 Optimization*, 1999. R.-E. Fan, P.-H. Chen and C.-J. Lin, *Working Set Selection Using Second Order
@@ -32,11 +34,12 @@ from typing import Any, Protocol, Self
 import numpy as np
 
 from hilbin._arrays import Array
-from hilbin.solvers.problem import Callback, Problem, Result, interruptible
+from hilbin.solvers.problem import Callback, Problem, Result, interruptible, unit_of
 
 ROUND = 1000  # steps between two calls of the callback
 SHRUNK = 0.5  # share of the rows at which their matrix is taken out
 ROUNDING = 1e-12
+EPSILON = float(np.finfo(np.float64).eps)
 FEW = 500  # rows that are not worth it
 
 
@@ -83,6 +86,9 @@ class StepRows(Protocol):
     def restricted(self, which: Array) -> "StepRows":
         """Return the matrix of some of the rows."""
 
+    def divided(self, unit: float) -> "StepRows":
+        """Return the matrix over a number."""
+
 
 @dataclass
 class _Course:
@@ -93,6 +99,7 @@ class _Course:
     callback: Callback | None
     n_iter: int = 0
     stopped: bool = False
+    stalled: bool = False
 
     def count(self, steps: int, violation: float) -> None:
         """Count steps, and ask whether to go on."""
@@ -101,6 +108,12 @@ class _Course:
             self.stopped = True
         if self.callback is not None and not self.callback(self.n_iter, violation):
             self.stopped = True
+
+    def stop_if_stalled(self, steps: int, violation: float, state: State) -> None:
+        """Stop where steps change nothing, or what they change is rounding."""
+        size = float(np.max(state.norms, initial=0.0)) * float(np.abs(state.coef).max(initial=0.0))
+        if not steps or not violation > EPSILON * size:
+            self.stalled = self.stopped = True
 
 
 def smo(
@@ -152,6 +165,12 @@ def smo(
     """
     if problem.total is None or problem.diagonal.any() or problem.constant:
         raise ValueError("smo needs a problem with a total, without diagonal and constant")
+    if (unit := unit_of(rows.norms)) != 1:
+        start = start if start is None or problem.total else start * unit
+        limit = tol / unit if problem.total else tol
+        parts = rows.divided(unit), problem.divided(unit)
+        given: dict[str, Any] = {"max_iter": max_iter, "shrinking": shrinking, "start": start}
+        return problem.multiplied(smo(*parts, tol=limit, callback=callback, **given), unit)
     coef = feasible(np.zeros(problem.linear.size) if start is None else start, problem)
     gradient = -problem.linear + (rows.scores(coef) if coef.any() else 0)
     state = State(problem, rows.norms, coef, gradient)
@@ -161,7 +180,7 @@ def smo(
         converged = _descend(rows, state, course, shrinking)
     products = rows.scores(coef)
     intercept = _intercept(problem, coef, products - problem.linear)
-    return problem.certified(coef, products, intercept, course.n_iter, converged)
+    return problem.certified(coef, products, intercept, course.n_iter, converged, course.stalled)
 
 
 def feasible(coef: Array, problem: Problem) -> Array:
@@ -189,6 +208,7 @@ def _descend(rows: StepRows, state: State, course: _Course, shrinking: bool) -> 
         course.count(done, violation)
         if violation <= course.tol:
             return True
+        course.stop_if_stalled(done, violation, state)
         since += done
         if not shrinking or n < FEW or since < ROUND:
             continue

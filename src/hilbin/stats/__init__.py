@@ -3,12 +3,13 @@
 from hilbin.stats._statistic import Statistic
 from hilbin.stats.groups import ClassSums, ClusterSums
 from hilbin.stats.moments import Moments
-from hilbin.stats.sample import RowSample
+from hilbin.stats.sample import DistinctSample, RowSample
 from hilbin.stats.totals import StatisticTuple, TopScores, Totals
 
 __all__ = [
     "ClassSums",
     "ClusterSums",
+    "DistinctSample",
     "Moments",
     "RowSample",
     "Statistic",

@@ -15,7 +15,7 @@ from hilbin.stats._statistic import (
 )
 from hilbin.stats.groups import ClassSums, ClusterSums
 from hilbin.stats.moments import Moments
-from hilbin.stats.sample import RowSample
+from hilbin.stats.sample import DistinctSample, RowSample
 
 
 class Totals(Additive):
@@ -206,5 +206,14 @@ class StatisticTuple(Additive):
 
 KINDS: dict[str, Any] = {
     kind.__name__: kind
-    for kind in (ClassSums, ClusterSums, Moments, RowSample, StatisticTuple, TopScores, Totals)
+    for kind in (
+        ClassSums,
+        ClusterSums,
+        DistinctSample,
+        Moments,
+        RowSample,
+        StatisticTuple,
+        TopScores,
+        Totals,
+    )
 }

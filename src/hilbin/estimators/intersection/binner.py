@@ -9,7 +9,9 @@ of a common range of whole numbers are these numbers.
 
 One unit of length serves all bins and features: a bin is ``step_`` wide, with ``V * step_ = 100``.
 The intersection kernel in this unit is the same, up to rounding, whatever the number of bins is,
-and so is what the ``C`` of an SVM means.
+and so is what the ``C`` of an SVM means. Values that are not binned (``n_bins=None``) are measured
+by the same rule, :math:`100 (x - a) / (b - a)` clipped to :math:`[0, 100]`: they are the limit of
+many bins.
 """
 
 from collections.abc import Callable
@@ -104,8 +106,9 @@ class HistogramBinner(BinnedRows, TransformerMixin, BaseEstimator):
     Parameters
     ----------
     n_bins : int or None, default=100
-        ``V``, at most 65535. ``None`` does not quantize: values are only measured in hundredths of
-        the range.
+        ``V``, at most 65535. ``None`` does not round: values are measured in hundredths of the same
+        range, :math:`100 (x - a) / (b - a)`, and clipped to its ends like those that are binned,
+        which is the limit of many bins of ``"uniform"``, the only strategy it allows.
     strategy : {"uniform", "sqrt", "quantile"}, default="uniform"
         How bins are spaced.
     scope : {"auto", "feature", "all"}, default="auto"
@@ -269,6 +272,11 @@ class HistogramBinner(BinnedRows, TransformerMixin, BaseEstimator):
         require_choice("scope", self.scope, SCOPES)
         require_choice("negative", self.negative, ("error", "shift"))
         require_positive("quantile", self.quantile, most=1)
+        if self.n_bins is None and self.strategy != "uniform":
+            raise ValueError(
+                f"strategy={self.strategy!r} spaces bins, and n_bins=None makes none: give a "
+                "number of bins, or strategy='uniform'"
+            )
 
     def _check_state(self) -> None:
         """Raise ``ValueError`` if the arrays of a loaded binner do not fit together."""
@@ -302,6 +310,8 @@ class HistogramBinner(BinnedRows, TransformerMixin, BaseEstimator):
         """
         self._check_parameters()
         d = X.shape[1]
+        if weights is not None:  # of size 1, and rounded as they were
+            weights = np.ldexp(weights, -int(np.frexp(weights.max())[1]))
         least, greatest = extremes(X)
         self.scope_ = self.scope
         if self.scope == "auto":
@@ -327,18 +337,18 @@ class HistogramBinner(BinnedRows, TransformerMixin, BaseEstimator):
     def _set_scale(self, greatest: Array) -> None:
         """Find the levels per unit of a feature, the width of a level, and the largest levels."""
         span = self.high_ / 2 - self.low_ / 2  # the difference of huge values is not finite
+        levels = RANGE if self.n_bins is None else float(self.n_bins)
+        power = 2 if self.strategy == "sqrt" else 1
         with np.errstate(divide="ignore", over="ignore"):
             per_unit = np.where(span > 0, 0.5 / span, 0)
-        per_unit[~np.isfinite(per_unit)] = 0
+            finite = np.isfinite(2 * levels**power * per_unit)
+        per_unit[~finite] = 0  # a range of next to nothing is that of a constant
+        self.step_, self.scale_ = RANGE / levels, levels**power * per_unit
         if self.n_bins is None:
-            self.step_, self.scale_ = 1.0, RANGE * per_unit
             return
         if self.integers_:
             self.step_ = RANGE * float(per_unit[0]) if per_unit[0] > 0 else RANGE
             self.scale_ = np.ones(per_unit.size)
-        else:
-            power = 2 if self.strategy == "sqrt" else 1
-            self.step_, self.scale_ = RANGE / self.n_bins, float(self.n_bins) ** power * per_unit
         bins = self.high_ - self.low_ if self.integers_ else self.n_bins
         self.last_ = np.where(per_unit > 0, bins, 0).astype(np.int64)
         self.last_ = self.encode(greatest[None, :])[0].astype(np.int64)
@@ -370,8 +380,8 @@ class HistogramBinner(BinnedRows, TransformerMixin, BaseEstimator):
             )
         dtype = X.dtype
         if self.n_bins is None:
-            scale = np.minimum(self.scale_, np.finfo(dtype).max)
-            return _measured(X, self.origin_.astype(dtype), scale.astype(dtype))
+            scale = np.minimum(self.scale_, np.finfo(dtype).max / 2)
+            return _measured(X, *(a.astype(dtype) for a in (self.low_, self.high_, scale)))
         if self.strategy == "quantile" and not self.integers_:
             run = core.bin_edges
             given: list[Any] = [self.edges_.astype(dtype), self.offsets_]
@@ -455,12 +465,12 @@ def _encoded(
     return levels.reshape(X.shape)
 
 
-def _measured(X: Matrix, origin: Array, scale: Array) -> Any:
-    """Return values from ``origin`` on, in units of ``1 / scale``."""
+def _measured(X: Matrix, low: Array, high: Array, scale: Array) -> Any:
+    """Return values between ``low`` and ``high``, from ``low`` on, in units of ``1 / scale``."""
     if sp.issparse(X):
-        origin, scale = origin[X.indices], scale[X.indices]
-    with np.errstate(over="ignore"):
-        measured = apply(X, lambda x: np.maximum(x - origin, 0) * scale)
-    if not np.isfinite(measured.data if sp.issparse(measured) else measured).all():
-        raise ValueError("X has values too far beyond the range of their feature to be measured")
-    return measured
+        low, high, scale = (a[X.indices] for a in (low, high, scale))
+
+    def measure(x: Array) -> Array:  # by halves: the difference of huge values is not finite
+        return (np.clip(x, low, high) / 2 - low / 2) * (2 * scale)
+
+    return apply(X, measure)

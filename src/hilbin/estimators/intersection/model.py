@@ -24,6 +24,7 @@ from hilbin.estimators._fit import (
     solve_again,
     with_callbacks,
 )
+from hilbin.estimators._sizes import require_finite, weighted_mean
 from hilbin.estimators.intersection.binner import (
     BadValueError,
     BinnedRows,
@@ -104,8 +105,10 @@ class IntersectionModel(BinnedRows, CallbackSupportMixin, CostPath, BaseEstimato
     Parameters
     ----------
     n_bins : "auto", int or None, default="auto"
-        Bins per feature; ``None`` trains on the values as they are. "auto" is 100, but 31 from 500
-        features on and 15 from 2000, where rounding averages out and short look-ups are faster.
+        Bins per feature; ``None`` does not round values: they are measured in hundredths of the
+        same range as those that are binned, and clipped to its ends, so the model is the limit of
+        many bins. "auto" is 100, but 31 from 500 features on and 15 from 2000, where rounding
+        averages out and short look-ups are faster.
     strategy : {"uniform", "sqrt", "quantile"}, default="uniform"
         How bins are spaced, as in :class:`HistogramBinner`.
     scope : {"auto", "feature", "all"}, default="auto"
@@ -212,7 +215,7 @@ class IntersectionModel(BinnedRows, CallbackSupportMixin, CostPath, BaseEstimato
             k = found.get("k", 2)
             require(found["s"] == (1 if k == 2 else k), "classes_ are not one for every score")
 
-    @with_callbacks  # type: ignore[untyped-decorator]
+    @with_callbacks
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Train the model. An interrupt (Ctrl-C) leaves a usable one, marked as not converged.
 
@@ -263,7 +266,7 @@ class IntersectionModel(BinnedRows, CallbackSupportMixin, CostPath, BaseEstimato
         constant = 0.0
         if self.fit_intercept and self.intercept_scaling == "auto":
             # features that are all constant leave the intercept alone
-            constant = INTERCEPT_SHARE * float(np.average(rows.norms, weights=weights)) or 1.0
+            constant = INTERCEPT_SHARE * weighted_mean(rows.norms, weights) or 1.0
         elif self.fit_intercept:
             constant = float(self.intercept_scaling) ** 2
         seed = random_seed(self.random_state)
@@ -294,13 +297,14 @@ class IntersectionModel(BinnedRows, CallbackSupportMixin, CostPath, BaseEstimato
         """
         if not isinstance(self.C, str):
             return float(self.C)
-        unit = 1 / (float(np.average(training.rows.norms, weights=training.weights)) or 1.0)
+        unit = 1 / (weighted_mean(training.rows.norms, training.weights) or 1.0)
         if self.C == "scale":
             return max(LEAST_COST, SCALE_COST * unit)
         costs = COSTS * unit
         groups = training.targets if hasattr(self, "classes_") else np.zeros(training.weights.size)
         keys, errors = row_keys(training.levels.rows), np.zeros(costs.size)
         course: dict[str, Any] = {"tol": self.tol, "max_iter": SWEEPS_OF_CHOICE}
+        most = training.weights.max()
         for left_out in parts_left_out(keys, groups.astype(np.intp)):
             weights = training.weights[left_out]
             levels = replace(training.levels, rows=training.levels.rows[left_out])
@@ -311,7 +315,7 @@ class IntersectionModel(BinnedRows, CallbackSupportMixin, CostPath, BaseEstimato
                 duals = [r.dual for r in results]
                 coef, intercept = columns(results)
                 scores = levels.scores(training.levels.lookup(coef), self.n_jobs) + intercept
-                errors[i] += weights @ self._errors(training, left_out, scores)
+                errors[i] += (weights / most) @ self._errors(training, left_out, scores)
         return float(costs[np.argmin(errors)])
 
     def _errors(self, training: Training, rows: Array, scores: Array) -> Array:
@@ -327,6 +331,7 @@ class IntersectionModel(BinnedRows, CallbackSupportMixin, CostPath, BaseEstimato
         self._lookup = ShapeLookup(training.binner, training.levels, lookup)
         self.intercept_ = intercept
         fit.keep(results)
+        require_finite(self, "intercept_", "objective_")
         return [r.dual for r in results]
 
     def _scores(self, X: Any) -> Array:

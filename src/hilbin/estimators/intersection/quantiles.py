@@ -6,8 +6,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from hilbin import parallel
-from hilbin._arrays import Array, Matrix
+from hilbin._arrays import Array, Matrix, apply
 from hilbin._core import core
+from hilbin.estimators.probability import row_keys
 
 VALUES_AT_ONCE = 1 << 17
 NO_WEIGHTS = np.empty(0)
@@ -127,13 +128,17 @@ def comparable(X: Matrix, weights: Array | None, n_jobs: int | None) -> bool:
     They are if no value is negative and one of these holds: rows have about the same sum or length,
     to which more than one column contributes; most values are zero, and no few columns are larger
     than all others; or most columns have about the same range, as pixels have. Quantiles decide,
-    which no single value moves; every tenth row or so is enough where there are many.
+    which no single value moves; where there are many rows, a thousand different ones are enough,
+    drawn by what they hold, so that a weight of 2 is the row twice.
     """
     least, _ = extremes(X)
     if X.shape[1] < FEWEST or least.min(initial=0) < 0:
         return False
-    some = slice(None, None, 1 + X.shape[0] // ENOUGH_ROWS)
-    X, weights = X[some], None if weights is None else weights[some]
+    if X.shape[0] > ENOUGH_ROWS:
+        keys = row_keys(X)
+        some = np.flatnonzero(np.isin(keys, np.unique(keys)[:ENOUGH_ROWS]))
+        X, weights = X[some], None if weights is None else weights[some]
+    X = _of_size_one(X)
     zeros = np.zeros(X.shape[1])
     typical = quantiles_above(X, zeros, 0.5, weights, n_jobs).astype(np.float64)
     count = typical.sum() ** 2 / (float(typical @ typical) or 1.0)  # of columns that matter
@@ -149,6 +154,13 @@ def comparable(X: Matrix, weights: Array | None, n_jobs: int | None) -> bool:
     high = high[high > 0]
     tenth = high.size // 10
     return bool(high.size) and bool(SAME_RANGE * high[tenth] >= high[-1 - tenth])
+
+
+def _of_size_one(X: Matrix) -> Matrix:
+    """Return rows times a power of 2, so that squares are neither 0 nor infinite."""
+    values = X.data if sp.issparse(X) else X
+    power = -int(np.frexp(values.max(initial=0))[1])
+    return apply(X, lambda x: np.ldexp(x, power))
 
 
 def _spread(values: Array, weights: Array | None) -> float:

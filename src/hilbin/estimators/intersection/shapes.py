@@ -194,7 +194,7 @@ class ShapeLookup:
             values, stepped = binner.boundaries(feature), True
         elif binner.n_bins is None:
             scale = binner.scale_[feature]
-            values = binner.origin_[feature] + self.levels[part] / (scale if scale > 0 else 1)
+            values = binner.low_[feature] + self.levels[part] / (scale if scale > 0 else 1)
             stepped = False
         else:  # levels that do not occur were dropped, but the function still has steps
             every = np.arange(int(binner.last_[feature]) + 1) * binner.step_

@@ -17,6 +17,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from hilbin._arrays import Array
 from hilbin._parameters import estimator, require_choice
 from hilbin.estimators._fit import Fit, Pair, check_classes, class_factors, solve_again
+from hilbin.estimators._sizes import checked_costs
 from hilbin.estimators.intersection.model import EXACT, IntersectionModel, Training, columns
 from hilbin.estimators.probability import ProbabilityClassifier, row_keys
 from hilbin.solvers import Hinge, Result, crammer_singer
@@ -94,7 +95,7 @@ class IntersectionSVC(ProbabilityClassifier, IntersectionModel):
         rows, y, weights = self._examples(X, y, sample_weight)
         check_classification_targets(y)
         classes, labels = np.unique(y, return_inverse=True)
-        self.classes_ = check_classes(classes)
+        self.classes_ = check_classes(classes, sample_weight)
         self._forget_calibration()
         return self._train_on(rows, labels, weights, 1 if classes.size == 2 else classes.size)
 
@@ -111,7 +112,7 @@ class IntersectionSVC(ProbabilityClassifier, IntersectionModel):
         ) -> Result:
             positive = k if classes.size > 2 else 1
             signs = np.where(labels == positive, 1.0, -1.0)
-            C = (self.C_ if cost is None else cost) * weights
+            C = checked_costs(self.C_ if cost is None else cost, weights)
             problem = LOSSES[self.loss].problem(signs, C, constant=training.constant)
             problem = problem if left_out is None else problem.without(left_out)
             return training.solve(problem, **course)
@@ -120,7 +121,7 @@ class IntersectionSVC(ProbabilityClassifier, IntersectionModel):
             _: int, left_out: Array | None = None, cost: float | None = None, **course: Any
         ) -> Result:
             options: dict[str, Any] = {"n_classes": classes.size, "constant": training.constant}
-            C = (self.C_ if cost is None else cost) * weights
+            C = checked_costs(self.C_ if cost is None else cost, weights)
             C = C if left_out is None else np.where(left_out, 0.0, C)
             return crammer_singer(training.rows, labels, C, seed=training.seed, **options, **course)
 

@@ -10,6 +10,7 @@ from sklearn.base import RegressorMixin
 from hilbin._arrays import Array
 from hilbin._parameters import estimator, require_choice, require_positive
 from hilbin.estimators._fit import Fit, Pair, standardized
+from hilbin.estimators._sizes import MOST, checked_costs
 from hilbin.estimators.intersection.model import IntersectionModel, Training
 from hilbin.solvers import EpsilonInsensitive, Result
 
@@ -81,12 +82,12 @@ class IntersectionSVR(RegressorMixin, IntersectionModel):
 
     def _solve(self, training: Training, starts: Sequence[Any] | None, data: Pair) -> list[Array]:
         targets, center, unit = standardized(training.targets, training.weights)
-        loss = EpsilonInsensitive(self.epsilon / unit, squared=not self._bounded)
+        loss = EpsilonInsensitive(min(self.epsilon / unit, MOST), squared=not self._bounded)
 
         def solver(
             _: int, left_out: Array | None = None, cost: float | None = None, **course: Any
         ) -> Result:
-            C = (self.C_ if cost is None else cost) * training.weights
+            C = checked_costs(self.C_ if cost is None else cost, training.weights)
             problem = loss.problem(targets, C, constant=training.constant)
             problem = problem if left_out is None else problem.without(left_out)
             return training.solve(problem, **course)

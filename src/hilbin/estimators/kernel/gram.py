@@ -13,7 +13,6 @@ would take the eigenvalues; seen are entries with :math:`K_{ij}^2 > K_{ii} K_{jj
 rows.
 """
 
-import itertools
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -26,10 +25,13 @@ from joblib import effective_n_jobs
 
 from hilbin._arrays import Array, Matrix, check_rows, to_dense
 from hilbin.estimators._fit import outer_level
+from hilbin.estimators._sizes import weighted_mean
+from hilbin.estimators.probability import row_keys
 from hilbin.kernels import Gaussian, Kernel, NotPositiveDefiniteWarning
-from hilbin.kernels.bandwidth import sample
+from hilbin.kernels.bandwidth import SAMPLE_ROWS
 from hilbin.parallel import ranges
 from hilbin.solvers.gram import LazyRows, canonical, gram_rows, sparse_entries
+from hilbin.stats.sample import uniform_of
 
 CHUNK = 2048  # rows and columns that are computed together where the matrix is rounded
 MANY = 2000  # rows of a matrix of which not all are computed if few may be needed
@@ -163,7 +165,8 @@ class Gram:
         index = np.unique(np.linspace(0, weights.size - 1, SAMPLE).astype(np.intp))
         every = np.arange(weights.size)
         rows = self._compute(index) if self.K is None else self.between(index, every)
-        return float(np.average(rows @ weights, weights=weights[index])) / float(weights.sum())
+        share = weights / weights.sum()
+        return weighted_mean(rows @ share, weights[index])
 
     def _places(self, index: Array) -> Array:
         return index if self.which is None else self.which[index]
@@ -184,11 +187,12 @@ class Gram:
 def resolved(kernel: Any, X: Matrix, random: Any) -> Kernel:
     """Return the kernel to use, with rules resolved; None is a Gaussian of median width.
 
-    Rules look at different rows only, so that a weight of 2 is the row twice for them, too.
+    Rules look at different rows only, which are drawn by what they hold, so that a weight of 2 is
+    the row twice for them, too.
     """
     if kernel is not None and not isinstance(kernel, Kernel):
         return CallableKernel(kernel)
-    rows = _different(sample(X, random))
+    rows = _different(X, random)
     if kernel is None:
         kernel = Gaussian(gamma="median") if rows.shape[0] > 1 else Gaussian()
     kernel = kernel._resolve(rows, random)
@@ -196,14 +200,13 @@ def resolved(kernel: Any, X: Matrix, random: Any) -> Kernel:
     return kernel
 
 
-def _different(X: Matrix) -> Matrix:
-    """Return every row once."""
-    if sp.issparse(X):
-        parts = [slice(b, e) for b, e in itertools.pairwise(X.indptr)]
-        keys = [(X.indices[part].tobytes(), X.data[part].tobytes()) for part in parts]
-    else:
-        keys = [row.tobytes() for row in X]
-    return X[np.sort([*{key: i for i, key in enumerate(keys)}.values()])]
+def _different(X: Matrix, random: np.random.RandomState) -> Matrix:
+    """Return every row once, or ``SAMPLE_ROWS`` of them, in any order and number of copies."""
+    numbers, first = np.unique(row_keys(X), return_index=True)
+    if numbers.size > SAMPLE_ROWS:
+        keys = uniform_of(numbers, int(random.randint(np.iinfo(np.int32).max)))
+        first = first[np.argsort(keys, kind="stable")[:SAMPLE_ROWS]]
+    return X[np.sort(first)]
 
 
 def _rounded_gram(kernel: Kernel, X: Matrix, dtype: Any, n_jobs: int | None) -> Array:

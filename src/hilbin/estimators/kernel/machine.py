@@ -24,14 +24,21 @@ from hilbin.estimators._fit import (
     last_duals,
     with_callbacks,
 )
+from hilbin.estimators._sizes import check_kernel_values, weighted_mean
 from hilbin.estimators.kernel.gram import CallableKernel, Gram, check_gram, resolved
 from hilbin.kernels import Kernel
 from hilbin.solvers import Result
 
 EXACT_TOL = 1e-12  # of few rows
 FLOAT32_TOL = 1e-3  # from here on single precision is far below the tolerance, as in LIBSVM
-STEPS, SWEEPS = (100_000_000, 200_000), (100_000, 3_000)  # limits; and for few rows to rounding
+STEPS, SWEEPS = (10_000_000, 200_000), (100_000, 3_000)  # limits; and for few rows to rounding
+STEPS_PER_ROW = 100  # if that is more
+FEWEST_SWEEPS, ENTRIES = (
+    1000,
+    4e9,
+)  # sweeps over the matrix read at most so many entries, or are few
 VARIED = 0.01  # share of k(x, x) that is more than the mean of all k(x, y), to be rounded
+SINGLE = 1e30  # largest kernel value in single precision; its inverse is the smallest
 BAND = 32  # MiB of kernel values at a time in prediction
 SHARE = 1 / 3  # of the working memory for a band of float32, and two for its copy in float64
 FEW = 0.1  # share of coefficients below which those that are not zero are listed
@@ -157,8 +164,9 @@ class KernelMachine(CallbackSupportMixin, KernelEstimator):
         Tolerance on the gradient of the dual, as in LIBSVM. Up to 256 rows are solved to rounding.
         Below 1e-3, kernel values are not rounded to single precision.
     max_iter : int, optional
-        Limit of the solver: pairs of rows, by default 100 million, or with a penalized intercept
-        sweeps over all rows, by default 100 000.
+        Limit of the solver: pairs of rows, by default 10 million or 100 times the rows, as in
+        LIBSVM, or with a penalized intercept sweeps over all rows, by default 1000 and up to
+        100 000 where rows are few.
     max_time : float, optional
         Seconds after which training stops, with a usable model.
     memory : float, default=2048
@@ -228,6 +236,7 @@ class KernelMachine(CallbackSupportMixin, KernelEstimator):
             gram = Gram.of_rows(self.kernel_, rows, dtype, *limits, few=few)
             if isinstance(self.kernel_, CallableKernel) and not gram.is_lazy:
                 check_gram(gram.K, "the matrix that kernel returned")
+        check_kernel_values(gram.rows.norms)
         seed = int(random.randint(np.iinfo(np.int32).max))
         return Training(X, gram, index, targets, weights[index], seed)
 
@@ -253,9 +262,13 @@ class KernelMachine(CallbackSupportMixin, KernelEstimator):
     def _course(self, gram: Gram, limits: tuple[int, int]) -> dict[str, Any]:
         """Return how problems on a Gram matrix are solved: lazy rows share a cache."""
         exact = gram.dtype == np.float64 and not gram.is_lazy
+        n = len(gram.rows.norms)
+        most = max(limits[0], STEPS_PER_ROW * n)
+        if limits is SWEEPS:
+            most = min(limits[0], max(FEWEST_SWEEPS, int(ENTRIES / n**2)))
         return {
             "tol": self.tol,
-            "max_iter": limits[0] if self.max_iter is None else self.max_iter,
+            "max_iter": most if self.max_iter is None else self.max_iter,
             "exact": (EXACT_TOL, limits[1]) if exact else None,
             "n_jobs": 1 if gram.is_lazy else effective_n_jobs(self.n_jobs),
         }
@@ -264,9 +277,12 @@ class KernelMachine(CallbackSupportMixin, KernelEstimator):
         self, fit: Fit, training: Training, coef: Any, intercept: Array, results: list[Result]
     ) -> None:
         """Store the model; ``coef`` has a column per machine."""
-        if np.isnan([r.gap for r in results]).any():
+        if not np.isfinite([r.gap for r in results]).all():
             check_rows(training.X, "X")  # a given matrix may not have been read before
-            raise ValueError("kernel returned values that are not finite")
+            raise ValueError(
+                "the solution is not finite: kernel returned values that are not, or C, the "
+                "weights or the values of X are too far from 1 to compute with"
+            )
         support = np.flatnonzero(np.diff(coef.indptr) if sp.issparse(coef) else coef.any(axis=1))
         self.support_ = training.index[support]
         self.dual_coef_ = _listed(coef[support])
@@ -329,7 +345,7 @@ class LossMachine(CostPath, KernelMachine):
         else:
             require_positive("intercept_scaling", self.intercept_scaling)
 
-    @with_callbacks  # type: ignore[untyped-decorator]
+    @with_callbacks
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Train the model. An interrupt (Ctrl-C) leaves a usable one, marked as not converged.
 
@@ -369,7 +385,7 @@ class LossMachine(CostPath, KernelMachine):
         if not isinstance(self.intercept_scaling, str):
             return float(self.intercept_scaling) ** 2
         norms = training.gram.rows.norms
-        return float(np.average(norms, weights=training.weights)) or 1.0
+        return weighted_mean(norms, training.weights) or 1.0
 
     def _intercept(self, training: Training) -> dict[str, float]:
         """Return the fields of a problem that are about the intercept."""
@@ -377,11 +393,12 @@ class LossMachine(CostPath, KernelMachine):
 
 
 def _is_varied(kernel: Kernel, X: Matrix) -> bool:
-    """Tell whether rounding leaves the differences between rows alone."""
+    """Tell whether rounding to single precision leaves the differences between rows alone."""
     some = np.linspace(0, X.shape[0] - 1, SMALL).astype(np.intp)
     K = kernel._gram(X[some], None, None)
-    size = K.diagonal().mean()
-    return bool(size - K.mean() >= VARIED * size)
+    with np.errstate(over="ignore", invalid="ignore"):
+        size, mean = K.diagonal().mean(), K.mean()
+        return bool(1 / SINGLE <= K.diagonal().max() <= SINGLE and size - mean >= VARIED * size)
 
 
 def _listed(coef: Any) -> Any:

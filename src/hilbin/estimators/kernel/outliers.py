@@ -23,6 +23,7 @@ from sklearn.utils.validation import check_is_fitted
 from hilbin._arrays import Array, check_rows
 from hilbin._parameters import estimator, require_positive
 from hilbin.estimators._fit import Fit, checked_weights, with_callbacks
+from hilbin.estimators._sizes import weighted_mean
 from hilbin.estimators.kernel.machine import STEPS, KernelMachine, Training
 from hilbin.solvers import Problem, Result, smo
 
@@ -61,7 +62,7 @@ class OutlierMachine(OutlierMixin, KernelMachine):
         super()._check_parameters()
         require_positive("nu", self.nu, most=1)
 
-    @with_callbacks  # type: ignore[untyped-decorator]
+    @with_callbacks
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Train the model. An interrupt (Ctrl-C) leaves a usable one, marked as not converged.
 
@@ -105,7 +106,7 @@ class OutlierMachine(OutlierMixin, KernelMachine):
 
     def _scale(self, training: Training) -> float:
         """Return by what scores differ, the unit of violations; no less than where LIBSVM stops."""
-        size = float(np.average(training.gram.rows.norms, weights=training.weights))
+        size = weighted_mean(training.gram.rows.norms, training.weights)
         mean = training.gram.mean(training.weights)
         count = float(training.weights.sum() / training.weights.max())
         least = size / max(1.0, self.nu * count)

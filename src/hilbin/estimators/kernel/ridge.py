@@ -21,6 +21,13 @@ from hilbin._arrays import Array, Matrix, check_rows
 from hilbin._parameters import estimator, require_choice, require_positive, require_whole
 from hilbin._state import require, require_attributes
 from hilbin.estimators._fit import checked_weights, outer_level, warn_not_converged
+from hilbin.estimators._sizes import (
+    check_kernel_values,
+    check_targets,
+    require_finite,
+    weighted_mean,
+    without_warnings,
+)
 from hilbin.estimators.kernel.gram import CallableKernel, check_gram, resolved
 from hilbin.estimators.kernel.machine import KernelEstimator
 from hilbin.kernels import Kernel, NotPositiveDefiniteWarning
@@ -137,7 +144,8 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
         rows, y = self._checked(X, y, multi_output=True, y_numeric=True)
         weights, targets = checked_weights(sample_weight, rows), np.asarray(y, np.float64)
         K = self._gram(rows, weights)
-        with blas_threads(self.n_jobs):
+        check_targets(targets)
+        with blas_threads(self.n_jobs), without_warnings():
             choice = self._solve(K, targets, weights)
         self._keep(choice, targets.shape)
         self.X_fit_ = None if self._precomputed else rows.copy()
@@ -154,6 +162,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
         K = self.kernel_.gram(rows, n_jobs=self.n_jobs)
         if isinstance(self.kernel_, CallableKernel):
             check_gram(K)
+        check_kernel_values(K.diagonal())
         return K
 
     def predict(self, X: Any) -> Array:
@@ -221,7 +230,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
             return Choice(kernel_ridge(K, targets, alpha, **limits, **options), alpha)
         alphas = self.alpha
         if isinstance(alphas, str):
-            alphas = AUTO * (float(np.average(np.abs(K.diagonal()), weights=weights)) or 1.0)
+            alphas = AUTO * (weighted_mean(np.abs(K.diagonal()), weights) or 1.0)
         path = kernel_ridge_path(K, targets, alphas, **options)
         per_target = self.alpha_per_target and targets.ndim == 2
         best: Any = path.best_alphas if per_target else path.best_alpha
@@ -239,6 +248,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
         self.alpha_, self.alphas_, self.loo_errors_ = choice.alpha, choice.alphas, choice.errors
         self.loo_predictions_ = choice.predictions
         self.n_iter_, self.converged_ = result.n_iter, result.converged
+        require_finite(self, "dual_coef_", "intercept_", "objective_")
         if result.converged:
             return
         if np.isinf(self.gap_).any():

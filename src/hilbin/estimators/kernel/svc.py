@@ -31,6 +31,7 @@ from hilbin.estimators._fit import (
     labels_of,
     solve_again,
 )
+from hilbin.estimators._sizes import checked_costs
 from hilbin.estimators.kernel.machine import BAND, STEPS, SWEEPS, LossMachine, Training
 from hilbin.estimators.kernel.multiclass import (
     MULTI_CLASS,
@@ -114,15 +115,15 @@ class KernelSVC(ProbabilityClassifier, LossMachine):
         rows, y = self._checked(X, y)
         check_classification_targets(y)
         weights = checked_weights(sample_weight, rows)
-        labels = self._encode(y[weights > 0])
+        labels = self._encode(y[weights > 0], sample_weight)
         book = self.code_book_
         few = once and self._is_free and book is not None and book.shape[1] == 1
         return self._train_on(rows, labels, weights, few=few)
 
-    def _encode(self, y: Array) -> Array:
+    def _encode(self, y: Array, sample_weight: Any = None) -> Array:
         """Return labels as numbers; keep ``classes_`` and ``code_book_``."""
         classes, labels = np.unique(y, return_inverse=True)
-        self.classes_ = check_classes(classes)
+        self.classes_ = check_classes(classes, sample_weight)
         self._forget_calibration()
         random = check_random_state(self.random_state)
         self.code_book_ = code_book(self.multi_class, self.code_book, classes, random)
@@ -135,7 +136,8 @@ class KernelSVC(ProbabilityClassifier, LossMachine):
 
     def _solve(self, training: Training, starts: Sequence[Any] | None, data: Pair) -> list[Array]:
         labels, weights = training.targets, training.weights
-        C = self.C * weights * class_factors(self.class_weight, self.classes_, labels, weights)
+        factors = class_factors(self.class_weight, self.classes_, labels, weights)
+        C = checked_costs(self.C, weights * factors)
         if self.code_book_ is None:
             return self._solve_together(training, C, starts, data)
         machines = self.code_book_.T

@@ -14,6 +14,7 @@ from sklearn.base import RegressorMixin
 from hilbin._arrays import Array
 from hilbin._parameters import estimator, require_positive
 from hilbin.estimators._fit import Fit, Pair, checked_weights, standardized
+from hilbin.estimators._sizes import MOST, checked_costs
 from hilbin.estimators.kernel.machine import STEPS, SWEEPS, LossMachine, Training
 from hilbin.solvers import EpsilonInsensitive, Result, icd, smo
 
@@ -75,8 +76,10 @@ class KernelSVR(RegressorMixin, LossMachine):
     def _solve(self, training: Training, starts: Sequence[Any] | None, data: Pair) -> list[Array]:
         gram, weights = training.gram, training.weights
         targets, center, unit = standardized(training.targets, weights)
-        loss = EpsilonInsensitive(self.epsilon / unit)
-        problem = loss.problem(targets, self.C / unit * weights, **self._intercept(training))
+        name = "C times sample_weight over the standard deviation of y"
+        costs = checked_costs(self.C / unit, weights, name)
+        loss = EpsilonInsensitive(min(self.epsilon / unit, MOST))
+        problem = loss.problem(targets, costs, **self._intercept(training))
 
         def solver(_: int, **course: Any) -> Result:
             if self._is_free:
@@ -86,7 +89,9 @@ class KernelSVR(RegressorMixin, LossMachine):
         unit_of_work, limits = ("step", STEPS) if self._is_free else ("sweep", SWEEPS)
         with Fit(self, *data, ["fit"], unit_of_work) as fit:
             (found,) = fit.solve(solver, starts=starts, **self._course(gram, limits))
-            value, gap = (unit * float(part) * unit for part in (found.objective, found.gap))
+            largest = float(np.finfo(np.float64).max)
+            parts = float(found.objective), float(found.gap)
+            value, gap = (min(unit * part * unit, largest) for part in parts)
             result = replace(found, objective=value, gap=gap)
             intercept = np.array([center + unit * float(found.intercept)])
             self._keep(fit, training, unit * found.coef[:, None], intercept, [result])

@@ -43,13 +43,14 @@ class MapModel(BaseEstimator):
     ----------
     feature_map : transformer, optional
         A map of :mod:`hilbin.maps`, or any transformer; without one the columns themselves are the
-        features. It is cloned and fitted to a sample of the rows. A map in
+        features. It is cloned and fitted to a sample of the different rows, with their weights if
+        its ``fit`` takes some; so a weight of 2 is the row twice for the map, too. A map in
         :class:`sklearn.frozen.FrozenEstimator` is used as it is, which saves a pass over the data.
         Maps with an inner product of their own (``SparseMap``, ``SparseProjectionMap``) need
         ``orthonormal=True``.
     n_fit_samples : int, default=10000
-        Number of rows in the sample to which maps are fitted. It is drawn at random from all rows,
-        in a pass of its own.
+        Number of rows in the sample to which maps are fitted. It is drawn at random from all
+        different rows, in a pass of its own.
     n_jobs : int, optional
         Number of chunks that threads compute side by side. With 1, the default, matrix products
         have all threads of BLAS; more pay where the map is most of the work.
@@ -178,8 +179,8 @@ class MapModel(BaseEstimator):
         if not (size or classes):
             return fitted(asked, None, seed), None
         found = [*passes.fold("survey", Survey(size, seed, classes, partly)).parts]
-        sample = found.pop(0).rows if size else None
-        if sample is not None and not sample.shape[0]:
+        sample = found.pop(0) if size else None
+        if sample is not None and not sample.rows.shape[0]:
             raise ValueError("sample_weight is zero for every row")
         return fitted(asked, sample, seed), found[0] if classes else None
 

@@ -97,8 +97,8 @@ def stream_landmarks(
         sample = passes.fold("survey", Survey(ROWS_PER_LANDMARK * n_landmarks, seed))[0].rows
         if sample.shape[0] < n_landmarks:
             raise ValueError(
-                f"n_landmarks={n_landmarks} is more than the {sample.shape[0]} rows of a weight "
-                "above 0"
+                f"n_landmarks={n_landmarks} is more than the {sample.shape[0]} different rows of a "
+                "weight above 0"
             )
         # in float32, k-means++ draws other rows
         sample = sample.astype(np.float64, copy=False)

@@ -21,6 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 from hilbin._arrays import Array
 from hilbin._parameters import estimator, require_choice, require_positive, require_whole
 from hilbin.estimators._fit import warn_not_converged
+from hilbin.estimators._sizes import require_finite, without_warnings
 from hilbin.estimators.linear.base import SumsModel
 from hilbin.estimators.linear.passes import (
     FeatureMoments,
@@ -180,6 +181,7 @@ class LeastSquares(SumsModel):
         return self.n_components
 
     # sums
+    @without_warnings()
     def _learn(
         self, passes: Passes, targets: Numbers | Indicators, unlabeled: Chunks | None
     ) -> None:
@@ -233,6 +235,7 @@ class LeastSquares(SumsModel):
         self.n_components_ = rows.mean.size
         self._keep(self._solved(passes, of, rows, None))
 
+    @without_warnings()
     def _add(self, passes: Passes, targets: Numbers | Indicators) -> None:
         """Add rows to the sums of earlier calls, and solve."""
         of = TargetMoments(self.transformers_, targets, self._budget)
@@ -319,6 +322,7 @@ class LeastSquares(SumsModel):
         """Store the model, and warn if it is not the optimum."""
         self._keep_weights(np.ascontiguousarray(result.coef.T), np.asarray(result.intercept))
         self.objective_, self.gap_ = result.objective, result.gap
+        require_finite(self, "coef_", "intercept_", "objective_")
         self.n_iter_ = max(1, result.n_iter)
         if not result.converged:
             warn_not_converged(self, f"max_iter={self.max_iter} rounds did not suffice")

@@ -24,7 +24,15 @@ from hilbin.estimators.linear.transformers import (
 )
 from hilbin.estimators.probability import row_keys
 from hilbin.solvers.ridge import RidgePath
-from hilbin.stats import ClassSums, Moments, RowSample, StatisticTuple, TopScores, Totals
+from hilbin.stats import (
+    ClassSums,
+    DistinctSample,
+    Moments,
+    RowSample,
+    StatisticTuple,
+    TopScores,
+    Totals,
+)
 from hilbin.stats.stacked import StackedRows
 from hilbin.stream import Chunk, Chunks, fold
 
@@ -194,7 +202,7 @@ def unlabeled_weights(
 # sums
 @dataclass(frozen=True)
 class Survey:
-    """A random sample of at most ``size`` rows, and the classes if they are asked for."""
+    """A sample of at most ``size`` different rows, and the classes if they are asked for."""
 
     size: int
     seed: int
@@ -205,8 +213,10 @@ class Survey:
         """Return the sample of a chunk unless ``size`` is 0, then its classes."""
         found: list[Any] = []
         if self.size:
-            options: dict[str, Any] = {"seed": self.seed, "begin": chunk.begin}
-            found.append(RowSample.of(chunk.X, self.size, weight=chunk.weight, **options))
+            options: dict[str, Any] = {"seed": self.seed, "weight": chunk.weight}
+            found.append(
+                DistinctSample.of(chunk.X, self.size, numbers=row_keys(chunk.X), **options)
+            )
         if self.classes:
             found.append(labels_in(required_targets(chunk), chunk.weight, self.partly))
         return StatisticTuple(*found)

@@ -10,12 +10,13 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from hilbin._arrays import Array
 from hilbin._parameters import estimator
 from hilbin._state import require_attributes
+from hilbin.estimators._callbacks import available_where
+from hilbin.estimators._sizes import require_finite, without_warnings
 from hilbin.estimators.linear.base import SumsModel, keeps_sums
 from hilbin.estimators.linear.passes import FeatureMoments, Passes
 from hilbin.estimators.linear.transformers import group_features, row_slices
@@ -105,7 +106,7 @@ class StreamPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SumsModel):
             self._decompose(self._moments(passes))
         return self
 
-    @available_if(keeps_sums)  # type: ignore[untyped-decorator]
+    @available_where(keeps_sums)
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Add rows to those of earlier calls; needs ``keep_sums=True``.
 
@@ -126,10 +127,12 @@ class StreamPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SumsModel):
             self._decompose(self._with_earlier(self._moments(passes)))
         return self
 
+    @without_warnings()
     def _moments(self, passes: Passes) -> Moments:
         moments: Moments = passes.fold("sums", FeatureMoments(self.transformers_, self._budget))[0]
         return moments
 
+    @without_warnings()
     def _decompose(self, moments: Moments) -> None:
         if moments.n == 0:
             raise ValueError("sample_weight is zero for every row")
@@ -141,6 +144,7 @@ class StreamPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SumsModel):
         self.singular_values_ = np.sqrt(found.eigenvalues)
         self.n_components_ = len(found.components)
         self.n_samples_seen_, self.residual_ = found.n, found.residual
+        require_finite(self, "mean_", "components_", "explained_variance_", "residual_")
 
     def _check_state(self) -> None:
         """Raise ``ValueError`` if the arrays of a loaded model do not fit together."""

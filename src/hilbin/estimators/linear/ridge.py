@@ -10,10 +10,10 @@ from dataclasses import KW_ONLY
 from typing import Any, Self
 
 import numpy as np
-from sklearn.utils.metaestimators import available_if
 
 from hilbin._arrays import Array, to_dense
 from hilbin._parameters import estimator, require_whole
+from hilbin.estimators._callbacks import available_where
 from hilbin.estimators._fit import check_classes, class_factors, random_seed
 from hilbin.estimators.linear.base import ScoreRegressor, given_labels, keeps_sums
 from hilbin.estimators.linear.least_squares import LeastSquares
@@ -104,7 +104,7 @@ class MapRidge(ScoreRegressor, LeastSquares):
             self._learn(passes, Numbers(), more)
         return self
 
-    @available_if(keeps_sums)  # type: ignore[untyped-decorator]
+    @available_where(keeps_sums)
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Add rows to those of earlier calls: the model is that of all rows, by adding sums.
 
@@ -216,14 +216,14 @@ class MapRidgeClassifier(ProbabilityClassifier, LeastSquares):
         with self._passes(chunks, client, callback) as passes:
             found = self._fit_maps(passes, classes=counts is None, partly=partly)
             counts = found if counts is None else counts
-            self.classes_ = check_classes(counts.labels)
+            self.classes_ = check_classes(counts.labels, sample_weight)
             self._forget_calibration()
             self._learn(passes, Indicators(self.classes_, self._factors(counts), partly), more)
             if self.calibrate_rank is not None:
                 self._calibrate(passes, self.calibrate_rank)
         return self
 
-    @available_if(keeps_sums)  # type: ignore[untyped-decorator]
+    @available_where(keeps_sums)
     def partial_fit(
         self, X: Any, y: Any = None, classes: Any = None, sample_weight: Any = None
     ) -> Self:

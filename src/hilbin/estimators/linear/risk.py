@@ -5,8 +5,8 @@ chunks are computed again in every pass.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -80,8 +80,16 @@ class Features:
     n_jobs: int | None
     budget: float
 
+    @property
+    def unrounded(self) -> Self:
+        """The same features, of which none are rounded to compact kinds."""
+        return replace(self, exact=True)
+
     def rows(self, X: Any) -> Any:
-        """Return the features of rows, with ``scores`` and ``gradient``."""
+        """Return the features of rows, with ``scores`` and ``gradient``.
+
+        Compact kinds are rounded by the largest of all rows, so they are for training alone.
+        """
         coded = self.feature_map is None or isinstance(X, PQCodes)
         Z = X if coded else self.feature_map.transform(X)
         if isinstance(Z, PQCodes):

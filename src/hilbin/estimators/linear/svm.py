@@ -27,6 +27,7 @@ from hilbin.estimators._fit import (
     random_seed,
     with_callbacks,
 )
+from hilbin.estimators._sizes import require_finite, without_warnings
 from hilbin.estimators.linear.base import MapModel, ScoreRegressor
 from hilbin.estimators.linear.passes import (
     Indicators,
@@ -48,6 +49,7 @@ from hilbin.maps import PQCodes, ProductQuantizer
 from hilbin.maps.pq import require_same_words
 from hilbin.parallel import blas_threads
 from hilbin.solvers.bundle import bundle
+from hilbin.solvers.coded import PairRows
 from hilbin.solvers.problem import Result
 from hilbin.solvers.risk import EpsilonInsensitive, Hinge, Logistic, Loss
 from hilbin.stream import Chunk, Chunks
@@ -80,7 +82,8 @@ class MapMachine(CallbackSupportMixin, MapModel):
     ----------
     feature_map : transformer, optional
         A map of :mod:`hilbin.maps`, or any transformer; without one the columns themselves are the
-        features. It is cloned and fitted to a sample of the rows. A map in
+        features. It is cloned and fitted to a sample of the different rows, with their weights if
+        its ``fit`` takes some; so a weight of 2 is the row twice for the map, too. A map in
         :class:`sklearn.frozen.FrozenEstimator` is used as it is. Sparse maps (``SparseMap``,
         ``SparseProjectionMap``) train with their own inner product, and need not be orthonormal;
         a :class:`~hilbin.maps.ProductQuantizer` trains on codes, also of data that do not lie in
@@ -167,6 +170,7 @@ class MapMachine(CallbackSupportMixin, MapModel):
         self._fingerprint = rows.fingerprint if isinstance(rows, PQCodes) else None
         return counts
 
+    @without_warnings()
     def _train(
         self, passes: Passes, targets: Numbers | Indicators, loss: Loss, data: tuple[Any, Any]
     ) -> "Trained":
@@ -186,6 +190,9 @@ class MapMachine(CallbackSupportMixin, MapModel):
                 result = bundle(risk, 1.0, inner=inner, callback=callback, **limits)
             fit.say(0, result)
             fit.keep([result])
+            require_finite(self, "objective_")
+            if isinstance(getattr(risk, "rows", None), PairRows):  # which are of single precision
+                result = replace(result, coef=result.coef.astype(risk.rows.source_dtype))
             self._keep(result)
         return Trained(passes, rows, of, risk)
 
@@ -226,7 +233,7 @@ class MapMachine(CallbackSupportMixin, MapModel):
         if isinstance(X, PQCodes):
             self._require_own_codes(X)
             return self._features(None).rows(X).scores(coef) + intercept
-        features = self._features(uncoded(self.feature_map_))
+        features = self._features(uncoded(self.feature_map_)).unrounded
         parts = [
             features.rows(part.X).scores(coef) + intercept
             for chunk in self._chunks(X)
@@ -287,7 +294,7 @@ class MapSVC(ProbabilityClassifier, MapMachine):
     loss: str = "hinge"
     class_weight: Any = None
 
-    @with_callbacks  # type: ignore[untyped-decorator]
+    @with_callbacks
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, client: Any = None) -> Self:
         """Train. An interrupt (Ctrl-C) leaves a usable model, marked as not converged.
 
@@ -311,7 +318,7 @@ class MapSVC(ProbabilityClassifier, MapMachine):
         rows = self._rows(X, y, sample_weight, reset=True, targets="labels")
         passes = Passes(rows, self.n_jobs, client)
         counts = self._fit_map(passes, classes=True)
-        self.classes_, factors = check_classes(counts.labels), None
+        self.classes_, factors = check_classes(counts.labels, sample_weight), None
         if self.class_weight is not None:
             places = np.arange(self.classes_.size)
             factors = class_factors(self.class_weight, self.classes_, places, counts.n)
@@ -400,7 +407,7 @@ class MapSVR(ScoreRegressor, MapMachine):
     loss: str = "epsilon_insensitive"
     epsilon: float = 0.0
 
-    @with_callbacks  # type: ignore[untyped-decorator]
+    @with_callbacks
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, client: Any = None) -> Self:
         """Train. An interrupt (Ctrl-C) leaves a usable model, marked as not converged.
 

@@ -12,8 +12,10 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
+from sklearn.utils.validation import has_fit_parameter
 
 from hilbin._arrays import Array, Matrix, to_dense
+from hilbin.stats import DistinctSample
 
 Transformer = tuple[str, Array | None, Any]
 Projections = Sequence[Array | None]  # the principal components of every group, if it has some
@@ -61,10 +63,13 @@ def need_rows(transformers: Sequence[Transformer]) -> bool:
     return any(m is not None and not isinstance(m, FrozenEstimator) for _, _, m in transformers)
 
 
-def fitted(transformers: Sequence[Transformer], sample: Matrix, seed: int) -> list[Transformer]:
+def fitted(
+    transformers: Sequence[Transformer], sample: DistinctSample | None, seed: int
+) -> list[Transformer]:
     """Return transformers whose maps are clones, fitted to a sample of the rows.
 
-    A map without a ``random_state`` gets one; a frozen map is used as it is.
+    A map without a ``random_state`` gets one, and one whose ``fit`` takes weights gets those of the
+    rows, if they differ; a frozen map is used as it is.
     """
     done: list[Transformer] = []
     for place, (name, columns, feature_map) in enumerate(transformers):
@@ -76,7 +81,12 @@ def fitted(transformers: Sequence[Transformer], sample: Matrix, seed: int) -> li
                     for key, value in feature_map.get_params().items()
                     if key.split("__")[-1] == "random_state" and value is None
                 }
-                feature_map.set_params(**unset).fit(_taken(sample, columns))
+                assert sample is not None
+                weighted = np.ptp(sample.weight) > 0 and has_fit_parameter(
+                    feature_map, "sample_weight"
+                )
+                given = {"sample_weight": sample.weight} if weighted else {}
+                feature_map.set_params(**unset).fit(_taken(sample.rows, columns), **given)
         done.append((name, columns, feature_map))
     return done
 

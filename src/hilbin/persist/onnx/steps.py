@@ -226,8 +226,8 @@ def _svd(graph: Graph, step: Any, x: str, where: str) -> str:
 def _binned(graph: Graph, binner: HistogramBinner, x: str, where: str) -> str:
     """Return the bins of rows, or their measured values, as float64."""
     if binner.n_bins is None:
-        above = graph.op("Max", graph.op("Sub", x, binner.origin_), 0.0)
-        return graph.op("Mul", above, np.minimum(binner.scale_, LARGEST))
+        inside = graph.op("Min", graph.op("Max", x, binner.low_), binner.high_)
+        return graph.op("Mul", graph.op("Sub", inside, binner.low_), binner.scale_)
     if binner.strategy == "quantile" and not binner.integers_:
         edges = _padded(binner.edges_, binner.offsets_)
         reached = graph.op("GreaterOrEqual", graph.unsqueeze(x, 2), edges)
