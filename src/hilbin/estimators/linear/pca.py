@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from hilbin._arrays import Array
 from hilbin._parameters import estimator
 from hilbin.estimators.linear.base import SumsModel, keeps_sums
+from hilbin.estimators.linear.cost import FirstRows, Plan, number_kept
 from hilbin.estimators.linear.passes import FeatureMoments, Passes
 from hilbin.estimators.linear.transformers import group_features, row_slices
 from hilbin.solvers.ridge import pca
@@ -125,6 +126,10 @@ class StreamPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SumsModel):
             self._decompose(self._with_earlier(self._moments(passes)))
         return self
 
+    def _plan(self, widths: tuple[int, ...], rows: FirstRows, n_workers: int) -> Plan:
+        count = number_kept(self.n_components, widths[0])
+        return Plan(0, (widths,), (), "eigen", widths[0], count)
+
     def _moments(self, passes: Passes) -> Moments:
         moments: Moments = passes.fold("sums", FeatureMoments(self.transformers_, self._budget))[0]
         return moments
@@ -133,6 +138,8 @@ class StreamPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SumsModel):
         if moments.n == 0:
             raise ValueError("sample_weight is zero for every row")
         self._keep_sums(moments)
+        if self.verbose:
+            print(f"[solution] components of {moments.mean.size:,} features", flush=True)
         found = pca(moments, self.n_components)
         self.components_, self.mean_ = found.components, found.mean
         self.explained_variance_ = found.eigenvalues / max(found.n - 1, np.finfo(float).tiny)

@@ -16,6 +16,7 @@ from hilbin._arrays import Array, to_dense
 from hilbin._parameters import estimator, require_whole
 from hilbin.estimators._fit import check_classes, class_factors, random_seed
 from hilbin.estimators.linear.base import ScoreRegressor, given_labels, keeps_sums
+from hilbin.estimators.linear.cost import FirstRows, Plan
 from hilbin.estimators.linear.least_squares import LeastSquares
 from hilbin.estimators.linear.passes import (
     HighestScores,
@@ -266,6 +267,17 @@ class MapRidgeClassifier(ProbabilityClassifier, LeastSquares):
 
     def _scaling(self) -> tuple[float, float]:
         return 2.0, -1.0
+
+    def _n_targets(self, y: Any) -> int:
+        classes = 2 if y is None else np.unique(y).size
+        return classes if classes > 2 else 1
+
+    def _plan(self, widths: tuple[int, ...], rows: FirstRows, n_workers: int) -> Plan:
+        plan = super()._plan(widths, rows, n_workers)
+        plan = plan._replace(read=int(self.probability))
+        if self.calibrate_rank is None:
+            return plan
+        return plan._replace(scored=(*plan.scored, 2 * sum(widths) * plan.targets))
 
     def _factors(self, counts: ClassSums) -> Array | None:
         if self.class_weight is None:
