@@ -226,6 +226,29 @@ def test_rows_of_a_ridge_are_left_out_one_by_one(options, wide, monkeypatch):
         np.testing.assert_allclose(kept["scores"][i], expected, rtol=1e-6)
 
 
+@pytest.mark.parametrize("class_weight", [None, {0: 1.0, 1: 2.0, 2: 3.0}])
+def test_weights_of_fewer_rows_than_features(class_weight):
+    X, y = IRIS
+    X = FourierMap(Gaussian(), 400, random_state=0).fit_transform(X)
+    weight = np.random.default_rng(0).integers(0, 3, 150)
+    options = {"alpha": 0.5, "class_weight": class_weight, "probability": True}
+    weighted = MapRidgeClassifier(**options).fit(X, y, sample_weight=weight)
+    twice = MapRidgeClassifier(**options).fit(np.repeat(X, weight, axis=0), np.repeat(y, weight))
+    found, expected = (m.predict_proba(X) for m in (weighted, twice))
+    np.testing.assert_allclose(found, expected, atol=1e-9)
+
+
+def test_of_many_rows_a_ridge_leaves_out_a_tenth(monkeypatch):
+    X = np.random.default_rng(0).random((9000, 2))
+    kept = []
+    monkeypatch.setattr(
+        MapRidgeClassifier, "_keep_calibration", lambda *given: kept.append(given[1].shape)
+    )
+    MapRidgeClassifier(probability=True).fit(X, X[:, 0] > X[:, 1])
+    MapRidgeClassifier(probability=True).fit(X[:700], X[:700, 0] > X[:700, 1])
+    assert kept == [(900, 1), (700, 1)]
+
+
 def test_shifted_scores_of_a_ridge_keep_their_probabilities():
     X, y = IRIS
     options = {"alpha": 1.0, "probability": True}
@@ -357,6 +380,8 @@ def test_many_rows_are_not_all_left_out():
     assert 1500 <= np.sum(parts) < 4000
     assert len(parts) == 1
     assert np.unique(y[parts[0]]).size == 4
+    few = list(parts_left_out(row_keys(X), y, 1000, 3, 16))
+    assert [int(part.sum()) for part in few] == [pytest.approx(20_000 / 16, abs=4)]
 
 
 def test_keys_of_sparse_rows():

@@ -10,6 +10,7 @@ from sklearn.pipeline import make_pipeline
 
 from hilbin.solvers.ridge import (
     CenteredRows,
+    leverages,
     pca,
     ridge,
     ridge_grid,
@@ -183,6 +184,15 @@ def test_few_rows_say_the_same_as_their_sums(seed, rows, weighted):
     np.testing.assert_allclose(b.gcv, a.gcv, rtol=1e-4)
     assert b.best_alpha == a.best_alpha
     np.testing.assert_allclose(b.leave_one_out(Z, T, w), a.leave_one_out(Z, T, w), rtol=1e-6)
+    for alpha in alphas[::4]:  # of the rows that are kept, of given rows, and from the sums
+        expected = leverages(sums, alpha, Z)
+        np.testing.assert_allclose(leverages(few, alpha, Z), expected, rtol=1e-6)
+        np.testing.assert_allclose(leverages(few, alpha), expected, rtol=1e-6)
+
+
+def test_moments_have_no_rows_of_their_own():
+    with pytest.raises(ValueError, match="Z must be given"):
+        leverages(Moments.of(np.eye(3)), 1.0)
 
 
 def test_a_row_of_no_weight_is_no_row():

@@ -15,6 +15,7 @@ from hilbin.estimators.kernel.outliers import SVDD, KernelOneClass
 from hilbin.estimators.kernel.ridge import KernelRidge
 from hilbin.estimators.kernel.svc import KernelSVC
 from hilbin.estimators.kernel.svr import KernelSVR
+from hilbin.estimators.linear.cost import CostEstimate
 from hilbin.estimators.linear.landmarks import stream_landmarks
 from hilbin.estimators.linear.pca import StreamPCA
 from hilbin.estimators.linear.ridge import MapRidge, MapRidgeClassifier
@@ -23,6 +24,7 @@ from hilbin.estimators.probability import ScoreCalibration
 
 __all__ = [
     "SVDD",
+    "CostEstimate",
     "HistogramBinner",
     "IntersectionSVC",
     "IntersectionSVR",

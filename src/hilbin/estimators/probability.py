@@ -41,8 +41,8 @@ FOR_ISOTONIC = 1000  # rows of every class
 RIDGE = (
     5.0  # penalty of the intercepts of classes, in rows: few rows are near the border of a class
 )
-ENOUGH, FEWEST = 2000, 3  # rows that are left out, and parts of the rows
-MOST_PARTS, ALMOST = 10, 0.75  # parts, and the share of enough rows that will do
+ENOUGH, FEWEST, MOST = 1200, 3, 25  # rows that are left out, and parts of the rows
+MOST_PARTS, ALMOST = 10, 0.75  # parts by default, and the share of enough rows that will do
 AT_ONCE = 1 << 18  # values that are multiplied at a time
 # Newton's method: most steps, shortest one, and the relative decrease at which it ends
 STEPS, SHORTEST, CLOSE = 50, 1e-6, 1e-11
@@ -337,7 +337,7 @@ class ProbabilityClassifier(ScoreClassifier):
         scores = np.full(
             (labels.size, 1 if self.classes_.size == 2 else self.classes_.size), np.nan
         )
-        for left_out in parts_left_out(keys, labels, ENOUGH, FEWEST):
+        for left_out in parts_left_out(keys, labels, ENOUGH, FEWEST, MOST):
             found = scores_without(left_out)
             scores[left_out] = found[:, None] if found.ndim == 1 else found
         self._keep_calibration(scores, labels, weights)
@@ -377,18 +377,20 @@ def _bits(values: Array) -> Array:
 
 
 def parts_left_out(
-    keys: Array, labels: Array, enough: int = 1500, fewest: int = 5
+    keys: Array, labels: Array, enough: int = 1500, fewest: int = 5, most: int = MOST_PARTS
 ) -> Iterator[Array]:
     """Yield masks of rows to leave out, each a part of every class, until they are enough.
 
     Equal rows of a class are left out together, and the first of every class in the first part.
     """
-    n_folds = int(np.clip(keys.size // enough, fewest, MOST_PARTS))
+    n_folds = int(np.clip(keys.size // enough, fewest, most))
     fold = _ranks(keys, labels) % n_folds
     held_out = 0
     for number in range(n_folds):
+        if held_out >= ALMOST * enough:
+            return
         left_out = fold == number
-        if held_out < ALMOST * enough and left_out.any() and not left_out.all():
+        if left_out.any() and not left_out.all():
             held_out += int(left_out.sum())
             yield left_out
 

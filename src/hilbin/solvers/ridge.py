@@ -55,6 +55,7 @@ from scipy.linalg import (
     lstsq,
     solve_triangular,
 )
+from scipy.linalg.lapack import dpotri
 from scipy.sparse.linalg import LinearOperator, aslinearoperator
 
 from hilbin._arrays import Array
@@ -82,6 +83,8 @@ class CenteredRows:
         Centered rows, times the roots of their weights.
     targets : array of shape (rows, c)
         The same of the targets.
+    weight : array of shape (rows,)
+        Weights of the rows.
 
     Examples
     --------
@@ -97,6 +100,7 @@ class CenteredRows:
     target_mean: Array
     rows: Array
     targets: Array
+    weight: Array
 
     @classmethod
     def of(cls, Z: Array, T: Array, weight: Array | None = None) -> Self:
@@ -120,7 +124,7 @@ class CenteredRows:
             Z, T, weight = Z[weight > 0], T[weight > 0], weight[weight > 0]
         n, root = float(weight.sum()), np.sqrt(weight)[:, None]
         mean, target_mean = weight @ Z / (n or 1.0), weight @ T / (n or 1.0)
-        return cls(n, mean, target_mean, root * (Z - mean), root * (T - target_mean))
+        return cls(n, mean, target_mean, root * (Z - mean), root * (T - target_mean), weight)
 
     @cached_property
     def gram(self) -> Array:
@@ -357,7 +361,9 @@ def shifted_inverse(eigenvalues: Array, alpha: Any) -> Array:
     return np.divide(1, shifted, out=np.zeros_like(shifted), where=np.abs(shifted) > least)
 
 
-def leverages(moments: Sums, alpha: float, Z: Array, chosen: Array | None = None) -> Array:
+def leverages(
+    moments: Sums, alpha: float, Z: Array | None = None, chosen: Array | None = None
+) -> Array:
     """Return how much every row decides its own score, :math:`h_i` for a weight of 1.
 
     Parameters
@@ -366,8 +372,8 @@ def leverages(moments: Sums, alpha: float, Z: Array, chosen: Array | None = None
         Moments of the rows.
     alpha : float
         Penalty.
-    Z : array of shape (rows, D)
-        Some of the rows.
+    Z : array of shape (rows, D), optional
+        Some of the rows; all of :class:`CenteredRows` by default.
     chosen : array of int, optional
         The features that count; all by default.
 
@@ -384,6 +390,8 @@ def leverages(moments: Sums, alpha: float, Z: Array, chosen: Array | None = None
     >>> leverages(Moments.of(Z), 0.0, Z).round(3)
     array([0.833, 0.333, 0.833])
     """
+    if Z is None:
+        return _own_leverages(moments, alpha)
     rows = Z - moments.mean
     if isinstance(moments, CenteredRows):
         H, sides = moments.gram + 0.0, rows @ moments.rows.T
@@ -400,6 +408,19 @@ def leverages(moments: Sums, alpha: float, Z: Array, chosen: Array | None = None
     if isinstance(moments, CenteredRows):
         squares = (np.square(rows).sum(axis=1) - squares) / alpha
     return 1 / moments.n + squares
+
+
+def _own_leverages(moments: Sums, alpha: float) -> Array:
+    """Return those of all rows, by the diagonal of ``alpha (R R^T + alpha I)^-1``."""
+    if not isinstance(moments, CenteredRows):
+        raise ValueError("Z must be given: moments have no rows")
+    H = moments.gram + 0.0
+    least = np.finfo(float).eps * len(H) * float(np.trace(H))
+    alpha = max(alpha, least or 1.0)
+    H[np.diag_indices_from(H)] += alpha
+    factor = cholesky(H, lower=True, overwrite_a=True, check_finite=False)
+    inverse, _ = dpotri(factor, lower=1, overwrite_c=1)
+    return 1 / moments.n + (1 - alpha * np.diag(inverse)) / moments.weight
 
 
 def ridge_grid(moments: Sums) -> Array:

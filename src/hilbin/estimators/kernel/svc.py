@@ -44,6 +44,7 @@ from hilbin.parallel import ranges
 from hilbin.solvers import Hinge, Result, crammer_singer, icd, smo
 
 TOL_AGAIN = 1e-2  # of the solution without some of the rows
+MANY_AGAIN = 4000  # rows of a matrix of which not all are computed, if it is solved again
 
 
 @estimator
@@ -118,6 +119,8 @@ class KernelSVC(ProbabilityClassifier, LossMachine):
         labels = self._encode(y[weights > 0], sample_weight)
         book = self.code_book_
         few = once and self._is_free and book is not None and book.shape[1] == 1
+        # solving again for probabilities asks for more rows
+        few = few and not (self.probability and rows.shape[0] < MANY_AGAIN)
         return self._train_on(rows, labels, weights, few=few)
 
     def _encode(self, y: Array, sample_weight: Any = None) -> Array:

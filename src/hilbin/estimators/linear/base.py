@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from joblib import effective_n_jobs
 from sklearn import get_config
-from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
+from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin, clone, is_classifier
 from sklearn.utils import get_tags
 from sklearn.utils.multiclass import check_classification_targets
 
@@ -20,6 +21,15 @@ from hilbin._arrays import Array, validate_data
 from hilbin._parameters import estimator, require_positive, require_whole
 from hilbin._state import require, require_attributes
 from hilbin.estimators._fit import checked_weights, random_seed
+from hilbin.estimators.linear.cost import (
+    FIRST_ROWS,
+    CostEstimate,
+    FirstRows,
+    Plan,
+    estimated,
+    measure,
+    read_first,
+)
 from hilbin.estimators.linear.passes import Passes, Survey
 from hilbin.estimators.linear.transformers import (
     Transformer,
@@ -219,6 +229,9 @@ class SumsModel(MapModel):
     checkpoint : path, optional
         Folder for the running sums, from which a job that was killed resumes. It is removed at the
         end of the fit.
+    verbose : int, default=0
+        1 prints how far a pass over the rows has come and the time left, if it takes over two
+        seconds, and how the sums were solved.
 
     Attributes
     ----------
@@ -229,9 +242,65 @@ class SumsModel(MapModel):
     _: KW_ONLY
     keep_sums: bool = False
     checkpoint: Any = None
+    verbose: int = 0
+
+    def estimate_cost(
+        self, X: Any, y: Any = None, *, n_rows: int | None = None, n_workers: int = 1
+    ) -> CostEstimate:
+        """Estimate the time and memory of ``fit``, from the first rows alone.
+
+        The maps are fitted to the first ``n_fit_samples`` rows, or to as many as can be read in two
+        seconds; nothing of it is kept.
+
+        Parameters
+        ----------
+        X : array-like, sparse, or anything that :func:`hilbin.stream.as_chunks` takes
+            Rows, as for ``fit``. Dask collections of unknown length are taken for copies of their
+            first partition.
+        y : array-like of shape (n_samples,) or (n_samples, n_targets), optional
+            Targets, unless ``X`` brings them along: their number counts.
+        n_rows : int, optional
+            Number of rows, if it is another than that of ``X``, or ``X`` does not tell it.
+        n_workers : int, default=1
+            Number of workers of a cluster, each as fast as this machine with one thread.
+
+        Returns
+        -------
+        cost : CostEstimate
+            Its ``seconds`` and ``bytes``, and ``model``: how they were estimated.
+        """
+        self._check_parameters()
+        require_whole("n_workers", n_workers, 1)
+        if n_rows is not None:
+            require_whole("n_rows, if not None,", n_rows, 1)
+        model = clone(self)
+        fits = need_rows([("", None, feature_map) for feature_map in self._maps()])
+        wanted = max(FIRST_ROWS, self.n_fit_samples if fits else 0)
+        rows = model._first_rows(X, y, wanted, n_rows)
+        asked, seed = model._transformers(), random_seed(self.random_state)
+        measured = measure(rows, lambda sample: fitted(asked, sample, seed))
+        surveys = fits or (not lies_in_memory(X) and y is None and is_classifier(self))
+        plan = model._plan(measured.widths, rows, n_workers)
+        plan = plan._replace(read=plan.read + surveys)
+        return estimated(plan, measured, self._budget, effective_n_jobs(self.n_jobs), n_workers)
+
+    def _first_rows(self, X: Any, y: Any, wanted: int, n_rows: int | None) -> FirstRows:
+        """Return the first rows, checked; keep their width and names."""
+        if lies_in_memory(X):
+            some: Any = self._rows(X[:wanted], reset=True)
+            found = FirstRows(some.X, None, n_rows or (np.shape(X) or [len(X)])[0], 0, 0.0)
+        else:
+            found = read_first(X, wanted, n_rows, int(self._budget / SHARE))
+            self._check_width(found.X.shape[1], reset=True)
+        given = None if y is None else given_targets(y)
+        return found if given is None else found._replace(y=given)
+
+    def _plan(self, widths: tuple[int, ...], rows: FirstRows, n_workers: int) -> Plan:
+        """Return what ``fit`` does, apart from a survey of the rows."""
+        raise NotImplementedError
 
     def _passes(self, chunks: Chunks, client: Any = None, callback: Any = None) -> Passes:
-        return Passes(chunks, self.n_jobs, client, self.checkpoint, callback)
+        return Passes(chunks, self.n_jobs, client, self.checkpoint, callback, self.verbose)
 
     def _open(
         self, X: Any, y: Any = None, weight: Any = None, *, reset: bool, targets: str | None = None
@@ -331,6 +400,13 @@ def given_labels(y: Any, weight: Any) -> tuple[Array, Array | None] | None:
     if weight is not None and not hasattr(weight, "__array__"):
         return None
     return labels.reshape(len(labels)), None if weight is None else np.asarray(weight)
+
+
+def given_targets(y: Any) -> Array | None:
+    """Return targets of all rows, if they are known without reading files."""
+    if _are_paths(y) or type(y).__module__.startswith("dask"):
+        return None
+    return np.asarray(y)
 
 
 def _are_paths(y: Any) -> bool:

@@ -23,6 +23,7 @@ from hilbin._parameters import estimator, require_choice, require_positive, requ
 from hilbin.estimators._fit import warn_not_converged
 from hilbin.estimators._sizes import require_finite, without_warnings
 from hilbin.estimators.linear.base import SumsModel
+from hilbin.estimators.linear.cost import FirstRows, Plan, number_kept
 from hilbin.estimators.linear.passes import (
     FeatureMoments,
     Indicators,
@@ -50,6 +51,7 @@ from hilbin.stream import Chunks
 
 PENALTIES = ("ridge", "lasso", "group_lasso")
 SELECTIONS = ("gcv", "loo")
+GRID = 19  # penalties of ridge_grid
 NO_WEIGHT = "no row with a target has a weight above 0"
 
 
@@ -214,14 +216,40 @@ class LeastSquares(SumsModel):
             extra = more if extra is None else extra + more
         self._solve(passes, of, sums, None if several else extra)
 
+    def _plan(self, widths: tuple[int, ...], rows: FirstRows, n_workers: int) -> Plan:
+        targets, width = self._n_targets(rows.y), sum(widths)
+        single = isinstance(self.alpha, Real)
+        choice = self.alpha_selection == "loo" and not single
+        solution = "cholesky" if single and self.n_components is None else "eigen"
+        if n_workers == 1 and self._may_keep_rows() and rows.n_rows < width:
+            scored = (2 * rows.n_rows * (width + GRID * (targets + 1)),) if choice else ()
+            return Plan(0, ((width,),), scored, solution, rows.n_rows, targets, few_rows=True)
+        names = [name for name, _, _ in self._transformers()]
+        kept = [number_kept(self._wanted(k), w) for k, w in zip(names, widths, strict=True)]
+        several = len(widths) > 1 and self.n_components is not None
+        return Plan(
+            read=0,
+            sums=(widths, (sum(kept),)) if several else ((width,),),
+            scored=(2 * sum(kept) * (sum(kept) + GRID * (targets + 1)),) if choice else (),
+            solution=solution if self.penalty == "ridge" else None,
+            size=sum(kept) if several else width,
+            targets=targets,
+        )
+
+    def _n_targets(self, y: Any) -> int:
+        """Return the number of targets; one if that is not known."""
+        return 1 if y is None or y.ndim == 1 else int(y.shape[1])
+
     def _has_few_rows(self, passes: Passes) -> bool:
         """Tell whether rows are fewer than features, and nothing but a ridge is asked for."""
         rows = passes.data.n_rows if isinstance(passes.data, Chunks) else None
-        asked = self.penalty != "ridge" or self.n_components is not None or self.keep_sums
-        if rows is None or asked or passes.client is not None:
+        if rows is None or passes.client is not None or not self._may_keep_rows():
             return False
         row = passes.first().X[:1]
         return bool(rows < sum(Z.shape[1] for Z in group_features(self.transformers_, row)))
+
+    def _may_keep_rows(self) -> bool:
+        return self.penalty == "ridge" and self.n_components is None and not self.keep_sums
 
     def _learn_from_rows(self, passes: Passes, targets: Numbers | Indicators) -> None:
         """Keep all rows, and solve the dual."""
@@ -274,6 +302,9 @@ class LeastSquares(SumsModel):
         self, passes: Passes, of: TargetMoments, moments: Sums, components: Array | None
     ) -> Result:
         """Solve by the penalty asked for, with the best of several ``alpha``."""
+        if self.verbose:
+            size, targets = moments.mean.size, moments.target_mean.size
+            print(f"[solution] {size:,} features, {targets:,} targets", flush=True)
         if self.penalty != "ridge" and isinstance(moments, Moments):
             return self._sparse(of, moments, components)
         if isinstance(self.alpha, Real):

@@ -15,6 +15,7 @@ import scipy.sparse as sp
 from joblib import effective_n_jobs
 
 from hilbin._arrays import Array, Matrix, to_dense
+from hilbin.estimators.linear.progress import Progress
 from hilbin.estimators.linear.transformers import (
     Projections,
     Transformer,
@@ -57,6 +58,8 @@ class Passes:
         Folder of the checkpoints.
     callback : callable, optional
         Called with the name of the pass, the rows done, and all rows or None.
+    verbose : int, default=0
+        1 prints how far a pass has come, if it takes over two seconds.
     """
 
     def __init__(
@@ -66,8 +69,10 @@ class Passes:
         client: Any = None,
         checkpoint: Any = None,
         callback: Callable[[str, int, int | None], object] | None = None,
+        verbose: int = 0,
     ) -> None:
-        self.data, self.n_jobs, self.client, self.callback = data, n_jobs, client, callback
+        self.data, self.n_jobs, self.client = data, n_jobs, client
+        self.callback, self.verbose = callback, verbose
         self.folder = None if checkpoint is None else Path(checkpoint)
         self._made: list[Path] = []
 
@@ -98,8 +103,15 @@ class Passes:
         place = None if self.folder is None else self.folder / name
         if place is not None:
             self._made.append(place)
-        tell = self.callback
-        return fold(
+        progress = Progress(name) if self.verbose else None
+
+        def tell(done: int, rows: int | None) -> None:
+            if progress is not None:
+                progress(done, rows)
+            if self.callback is not None:
+                self.callback(name, done, rows)
+
+        total = fold(
             chunks,
             of,
             n_jobs=self.n_jobs,
@@ -107,8 +119,11 @@ class Passes:
             checkpoint=place,
             key=key,
             keep=True,
-            callback=None if tell is None else lambda done, rows: tell(name, done, rows),
+            callback=tell,
         )
+        if progress is not None:
+            progress.end()
+        return total
 
 
 # targets

@@ -18,6 +18,7 @@ from hilbin._state import require_attributes
 from hilbin.estimators._callbacks import available_where
 from hilbin.estimators._sizes import require_finite, without_warnings
 from hilbin.estimators.linear.base import SumsModel, keeps_sums
+from hilbin.estimators.linear.cost import FirstRows, Plan, number_kept
 from hilbin.estimators.linear.passes import FeatureMoments, Passes
 from hilbin.estimators.linear.transformers import group_features, row_slices
 from hilbin.solvers.ridge import pca
@@ -127,6 +128,10 @@ class StreamPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SumsModel):
             self._decompose(self._with_earlier(self._moments(passes)))
         return self
 
+    def _plan(self, widths: tuple[int, ...], rows: FirstRows, n_workers: int) -> Plan:
+        count = number_kept(self.n_components, widths[0])
+        return Plan(0, (widths,), (), "eigen", widths[0], count)
+
     @without_warnings()
     def _moments(self, passes: Passes) -> Moments:
         moments: Moments = passes.fold("sums", FeatureMoments(self.transformers_, self._budget))[0]
@@ -137,6 +142,8 @@ class StreamPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SumsModel):
         if moments.n == 0:
             raise ValueError("sample_weight is zero for every row")
         self._keep_sums(moments)
+        if self.verbose:
+            print(f"[solution] components of {moments.mean.size:,} features", flush=True)
         found = pca(moments, self.n_components)
         self.components_, self.mean_ = found.components, found.mean
         self.explained_variance_ = found.eigenvalues / max(found.n - 1, np.finfo(float).tiny)

@@ -7,7 +7,7 @@ nothing. The class of the highest score is the answer (R. Rifkin, G. Yeo and T. 
 """
 
 from dataclasses import KW_ONLY
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from hilbin._parameters import estimator, require_whole
 from hilbin.estimators._callbacks import available_where
 from hilbin.estimators._fit import check_classes, class_factors, random_seed
 from hilbin.estimators.linear.base import ScoreRegressor, given_labels, keeps_sums
+from hilbin.estimators.linear.cost import FirstRows, Plan
 from hilbin.estimators.linear.least_squares import LeastSquares
 from hilbin.estimators.linear.passes import (
     HighestScores,
@@ -29,11 +30,22 @@ from hilbin.estimators.linear.passes import (
 from hilbin.estimators.linear.transformers import joint_features
 from hilbin.estimators.probability import ProbabilityClassifier
 from hilbin.solvers.problem import Result
-from hilbin.solvers.ridge import Sums, leverages
-from hilbin.stats import ClassSums
+from hilbin.solvers.ridge import CenteredRows, Sums, leverages
+from hilbin.stats import ClassSums, Moments
+from hilbin.stream import Chunks
 
-ENOUGH_EXACT = 800  # rows that are left out one by one
+# rows that are left out one by one: a tenth, at least and at most
+SAMPLED, ENOUGH_EXACT, MOST_EXACT = 10, 800, 5000
 LEAST_LEFT = 1e-6  # of a row's own influence, so that one which alone decides its score counts
+
+
+class LeftOut(NamedTuple):
+    """Rows to leave out one by one, and how much each decides its own score."""
+
+    places: Array
+    weight: Array
+    scores: Array
+    share: Array
 
 
 @estimator
@@ -267,6 +279,17 @@ class MapRidgeClassifier(ProbabilityClassifier, LeastSquares):
     def _scaling(self) -> tuple[float, float]:
         return 2.0, -1.0
 
+    def _n_targets(self, y: Any) -> int:
+        classes = 2 if y is None else np.unique(y).size
+        return classes if classes > 2 else 1
+
+    def _plan(self, widths: tuple[int, ...], rows: FirstRows, n_workers: int) -> Plan:
+        plan = super()._plan(widths, rows, n_workers)
+        plan = plan._replace(read=int(self.probability and not plan.few_rows))
+        if self.calibrate_rank is None:
+            return plan
+        return plan._replace(scored=(*plan.scored, 2 * sum(widths) * plan.targets))
+
     def _factors(self, counts: ClassSums) -> Array | None:
         if self.class_weight is None:
             return None
@@ -299,14 +322,46 @@ class MapRidgeClassifier(ProbabilityClassifier, LeastSquares):
         components: Array | None,
         result: Result,
     ) -> None:
-        r"""Calibrate by a sample of rows, each left out in turn.
+        r"""Calibrate by rows that are left out in turn: all that are kept, or a sample.
 
         The score of a row that is left out is
         :math:`t_i - (t_i - f(z_i)) / (1 - h_i)` with its leverage :math:`h_i`. Lasso is taken for
         least squares on the features that it has chosen.
         """
+        if isinstance(moments, CenteredRows):
+            places, weight, scores, share = self._kept(of, moments, result)
+        else:
+            places, weight, scores, share = self._sampled(passes, of, moments, components, result)
+        own = np.arange(self.classes_.size) == places[:, None]
+        T = np.where(own[:, 1:] if self.classes_.size == 2 else own, 1.0, -1.0)
+        left = np.maximum(1 - share, LEAST_LEFT)[:, None]
+        self._keep_calibration(T - (T - scores) / left, places, weight)
+
+    def _kept(self, of: TargetMoments, rows: CenteredRows, result: Result) -> LeftOut:
+        """Return what is known of all rows, from their inner products."""
+        root, factors = np.sqrt(rows.weight)[:, None], getattr(of.targets, "factors", None)
+        T = rows.targets / root + rows.target_mean
+        places = T.argmax(axis=1) if self.classes_.size > 2 else (T[:, 0] > 0).astype(np.intp)
+        scores = rows.rows @ result.coef / root + rows.target_mean
+        share = leverages(rows, self.alpha_)
+        if factors is None:
+            return LeftOut(places, rows.weight, scores, share)
+        own = factors[places]
+        return LeftOut(places, rows.weight / own, scores, share * own)
+
+    def _sampled(
+        self,
+        passes: Passes,
+        of: TargetMoments,
+        moments: Moments,
+        components: Array | None,
+        result: Result,
+    ) -> LeftOut:
+        """Return what is known of a random sample of the rows, which are read again."""
         targets: Any = of.targets
-        sample = LabeledSample(targets, ENOUGH_EXACT, random_seed(self.random_state))
+        count = passes.data.n_rows if isinstance(passes.data, Chunks) else None
+        size = int(np.clip((count or 0) // SAMPLED, ENOUGH_EXACT, MOST_EXACT))
+        sample = LabeledSample(targets, size, random_seed(self.random_state))
         X, known = (part.rows for part in passes.fold("probabilities", sample).parts)
         places, weight = known[:, 0].astype(np.intp), known[:, 1]
         Z = to_dense(joint_features(of.transformers, X, of.projections))
@@ -317,8 +372,4 @@ class MapRidgeClassifier(ProbabilityClassifier, LeastSquares):
             share = leverages(moments, 0.0, Z, np.flatnonzero(result.coef.any(axis=1)))
         if targets.factors is not None:
             share = share * targets.factors[places]
-        own = np.arange(self.classes_.size) == places[:, None]
-        T = np.where(own[:, 1:] if self.classes_.size == 2 else own, 1.0, -1.0)
-        scores = Z @ result.coef + result.intercept
-        left = np.maximum(1 - share, LEAST_LEFT)[:, None]
-        self._keep_calibration(T - (T - scores) / left, places, weight)
+        return LeftOut(places, weight, Z @ result.coef + result.intercept, share)

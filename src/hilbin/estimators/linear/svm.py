@@ -44,7 +44,7 @@ from hilbin.estimators.linear.risk import (
     last_step,
     uncoded,
 )
-from hilbin.estimators.probability import ENOUGH, ProbabilityClassifier, row_keys
+from hilbin.estimators.probability import ProbabilityClassifier, row_keys
 from hilbin.maps import PQCodes, ProductQuantizer
 from hilbin.maps.pq import require_same_words
 from hilbin.parallel import blas_threads
@@ -56,6 +56,7 @@ from hilbin.stream import Chunk, Chunks
 
 EXACT_TOL = 1e-4  # below it, features are not rounded to compact kinds
 TOL_AGAIN, TOL_FEW = 0.05, 1e-6  # of the solution without some of the rows; of few rows
+SAMPLE = 2000  # rows of those left out, by which chunks are calibrated
 EXPANSIONS = ("delayed", "immediate")
 CLASSIFICATION: dict[str, Loss] = {
     "hinge": Hinge(),
@@ -358,7 +359,7 @@ class MapSVC(ProbabilityClassifier, MapMachine):
         """Train again without a tenth of the rows, and calibrate by a sample of these."""
         risk = StreamedRisk(replace(trained.of, partly=True), trained.passes)
         weights = self._weights(self._again(risk))
-        sample = LabeledSample(targets, ENOUGH, random_seed(self.random_state), left_out=True)
+        sample = LabeledSample(targets, SAMPLE, random_seed(self.random_state), left_out=True)
         rows, known = (part.rows for part in trained.passes.fold("probabilities", sample).parts)
         scores = self._scores_by(rows, *weights)
         self._keep_calibration(scores, known[:, 0].astype(np.intp), known[:, 1])
