@@ -28,6 +28,7 @@ from hilbin._arrays import Array, Matrix, check_rows, to_dense
 from hilbin.estimators._fit import outer_level
 from hilbin.kernels import Gaussian, Kernel, NotPositiveDefiniteWarning
 from hilbin.kernels.bandwidth import sample
+from hilbin.kernels.base import warn_near_identity
 from hilbin.parallel import ranges
 from hilbin.solvers.gram import LazyRows, canonical, gram_rows, sparse_entries
 
@@ -113,6 +114,7 @@ class Gram:
             K = None
         elif kernel.compact or isinstance(kernel, CallableKernel) or X.dtype == dtype:
             K = kernel._gram(X, None, n_jobs).astype(dtype, copy=False)
+            warn_near_identity(kernel, K)
         else:
             K = _rounded_gram(kernel, X, dtype, n_jobs)
         return cls(K, kernel, X, dtype, memory, n_jobs)
