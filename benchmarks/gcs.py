@@ -18,7 +18,7 @@ from data import Array, color_histograms
 from harness import Timing, claim, compare
 from sklearn.neighbors import NearestNeighbors
 
-from hilbin.kernels import GCS, Quantile
+from hilbin.kernels import GCS, Sparsity
 
 PEER = "scikit-learn radius_neighbors_graph"
 DENSITIES = {"90 % zeros": 0.1, "99.9 % zeros": 0.001}
@@ -93,7 +93,7 @@ def peak() -> int:
 
 def measure(X: Array, density: float, rounds: int) -> dict[str, Any]:
     """All figures at one density."""
-    kernel = GCS(Quantile(density)).resolve(X, random_state=0)
+    kernel = GCS(Sparsity(1 - density)).resolve(X, random_state=0)
     times = measure_time(X, kernel, rounds)
     K, graph = kernel.gram(X), peer_graph(X, kernel.radius)
     if abs(K.nnz - graph.nnz) > 1e-6 * K.nnz:

@@ -15,7 +15,7 @@ from data import Array, color_histograms
 from harness import claim, compare
 from scipy.linalg import blas
 
-from hilbin.kernels import GCS, Quantile, Reordering, reorder
+from hilbin.kernels import GCS, Reordering, Sparsity, reorder
 from hilbin.solvers import kernel_ridge
 
 CSR, BAND, DENSE = "CSR", "band", "dense"
@@ -97,7 +97,7 @@ def solutions(K: sp.csr_array, A: Array, band: Array, order: Array) -> dict[str,
 def measure(kind: str, zeros: float, sizes: Sizes) -> dict[str, Any]:
     """All figures of one matrix."""
     X = rows_of(kind, sizes.rows)
-    K = GCS(Quantile(1 - zeros)).resolve(X, random_state=0).gram(X)
+    K = GCS(Sparsity(zeros)).resolve(X, random_state=0).gram(X)
     found: list[Reordering] = []
     seconds = harness.seconds(lambda: found.append(reorder(K)))
     (best,) = found

@@ -24,7 +24,7 @@ from sklearn.svm import SVC
 from hilbin._arrays import to_dense
 from hilbin.estimators import KernelSVC
 from hilbin.images import ColorHistogram, read_image
-from hilbin.kernels import GCS, Kernel, Laplace, Polynomial, Power, Quantile
+from hilbin.kernels import GCS, Kernel, Laplace, Polynomial, Power, Sparsity
 
 EXPONENT = 0.25
 CS = (0.1, 1.0, 10.0, 100.0)
@@ -165,8 +165,8 @@ def kernels(family: str, rows: Array) -> Iterator[tuple[str, Kernel]]:
             yield f"degree {degree}", kernel * float(1 / kernel.diag(rows).mean())
     elif family == RADIUS:
         for q in QUANTILES:
-            yield f"diameter: {q} quantile", GCS(Quantile(q)).resolve(rows, 0)
-        median = GCS("median").resolve(rows, 0)
+            yield f"diameter: {q} quantile", GCS(Sparsity(1 - q)).resolve(rows, 0)
+        median = GCS(Sparsity(0.5)).resolve(rows, 0)  # its diameter is the median
         for times in MEDIANS:
             yield f"diameter: {times} medians", GCS(times * float(median.radius))
     elif family == LAPLACE:
@@ -184,7 +184,7 @@ def laplaces(rows: Array) -> Iterator[tuple[str, Kernel]]:
 
 def products(rows: Array, *, printed: bool = False) -> Iterator[tuple[str, Kernel]]:
     """A compact kernel of the paper's sparsity times all of these."""
-    compact = GCS(Quantile(SPARSE)).resolve(rows, 0)
+    compact = GCS(Sparsity(1 - SPARSE)).resolve(rows, 0)
     for name, other in laplaces(rows):
         yield name, (AsPrinted(compact.radius) if printed else compact) * other
 

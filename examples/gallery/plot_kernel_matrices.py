@@ -21,7 +21,7 @@ from hilbin.kernels import (
     JensenShannon,
     Linear,
     Normalized,
-    Quantile,
+    Sparsity,
     kernel_alignment,
 )
 from hilbin.plot import kernel_matrix
@@ -48,7 +48,7 @@ grams = {name: kernel.gram(X) for name, kernel in kernels.items()}
 # two images, so it is computed on the first 6 principal components. The rule makes the balls so
 # large that three in ten pairs meet.
 reduced = PCA(6, random_state=0).fit_transform(X)
-grams["GCS"] = GCS(Quantile(0.3)).resolve(reduced).gram(reduced)
+grams["GCS"] = GCS(Sparsity(0.7)).resolve(reduced).gram(reduced)
 
 # %%
 fig, axes = plt.subplots(2, 3, figsize=(10, 6.6), layout="constrained")

@@ -19,7 +19,7 @@ from hilbin.kernels import (
     Laplace,
     Linear,
     Polynomial,
-    Quantile,
+    Sparsity,
 )
 from hilbin.persist import load, save
 
@@ -183,7 +183,7 @@ def test_given_matrices_of_rows_of_many_lengths():
 
 @BOTH
 def test_compact_kernels(estimator):
-    kernel = GCS(radius=Quantile(0.3)).resolve(X)
+    kernel = GCS(radius=Sparsity(0.7)).resolve(X)
     sparse = estimator(kernel, **TIGHT).fit(X)
     dense = estimator("precomputed", **TIGHT).fit(kernel(X))
     np.testing.assert_allclose(

@@ -22,7 +22,7 @@ from hilbin.kernels import (
     Intersection,
     Linear,
     NotPositiveDefiniteWarning,
-    Quantile,
+    Sparsity,
 )
 from hilbin.persist import load, save
 
@@ -129,7 +129,7 @@ def test_single_precision():
 def test_a_compact_kernel_is_never_dense(monkeypatch):
     monkeypatch.setattr(sp.csr_array, "toarray", None)
     monkeypatch.setattr(sp.csr_array, "todense", None)
-    model = KernelRidge(GCS(Quantile(0.1)), 0.05).fit(X, Y)
+    model = KernelRidge(GCS(Sparsity(0.9)), 0.05).fit(X, Y)
     assert model.kernel_.gram(X).nnz < 0.2 * X.shape[0] ** 2
     assert model.n_iter_ > 1
     assert np.isfinite(model.predict(NEW)).all()
@@ -182,7 +182,7 @@ def test_no_penalty_interpolates():
 @pytest.mark.parametrize(
     "model",
     [
-        KernelRidge(GCS(Quantile(0.2)), 0.1),
+        KernelRidge(GCS(Sparsity(0.8)), 0.1),
         KernelRidge("precomputed", [0.1, 1.0]),
         KernelRidge(Exponential(Chi2(), gamma="mean"), "auto", alpha_per_target=True),
     ],

@@ -23,7 +23,7 @@ from hilbin.kernels import (
     Intersection,
     Laplace,
     Polynomial,
-    Quantile,
+    Sparsity,
 )
 from hilbin.persist import UnsupportedModelError, load, save
 
@@ -140,7 +140,7 @@ def test_sparse_rows_equal_dense_rows(multi_class):
 
 @pytest.mark.parametrize(("multi_class", "intercept"), MACHINES)
 def test_compact_kernels_are_never_dense(multi_class, intercept, monkeypatch):
-    kernel = GCS(radius=Quantile(0.3)).resolve(X[:, :5])
+    kernel = GCS(radius=Sparsity(0.7)).resolve(X[:, :5])
     rows, new = X[:, :5], NEW[:, :5]
     model = KernelSVC(kernel, multi_class=multi_class, **INTERCEPT[intercept], tol=1e-5)
     K, cross = kernel.gram(rows), kernel.gram(new, rows)
@@ -308,7 +308,7 @@ def test_models_are_values(tmp_path):
     models = [
         KernelSVC(Exponential(Chi2(), gamma="median"), multi_class=m).fit(X, Y) for m in SCHEMES
     ]
-    models.append(KernelSVC(GCS(radius=Quantile(0.2))).fit(sp.csr_array(X), FEW))
+    models.append(KernelSVC(GCS("median")).fit(sp.csr_array(X), FEW))
     for model in models:
         save(model, tmp_path / "model.hilbin")
         for copy in (load(tmp_path / "model.hilbin"), pickle.loads(pickle.dumps(model))):

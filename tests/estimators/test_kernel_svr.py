@@ -18,7 +18,7 @@ from hilbin.kernels import (
     Intersection,
     Laplace,
     Polynomial,
-    Quantile,
+    Sparsity,
 )
 from hilbin.persist import load, save
 
@@ -111,7 +111,7 @@ def test_rows_on_demand_equal_the_whole_matrix(intercept):
 
 
 def test_compact_kernels():
-    kernel = GCS(radius=Quantile(0.3)).resolve(X)
+    kernel = GCS(radius=Sparsity(0.7)).resolve(X)
     sparse = KernelSVR(kernel, **TIGHT).fit(X, Y)
     dense = KernelSVR("precomputed", **TIGHT).fit(kernel(X), Y)
     np.testing.assert_allclose(sparse.predict(NEW), dense.predict(kernel(NEW, X)), atol=1e-5)

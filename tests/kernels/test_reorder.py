@@ -6,7 +6,7 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hilbin.kernels import GCS, Quantile, reorder
+from hilbin.kernels import GCS, Sparsity, reorder
 
 
 def slow_bandwidth(A):
@@ -46,7 +46,7 @@ def test_a_path_gets_a_band_of_one(form):
 
 def test_points_on_a_line_come_in_their_order():
     x = np.random.default_rng(0).uniform(0, 9, size=(300, 1))
-    found = reorder(GCS(Quantile(0.05)).resolve(x).gram(x))
+    found = reorder(GCS(Sparsity(0.95)).resolve(x).gram(x))
     assert found.coverage < 3 * found.density
     ranks = np.argsort(np.argsort(x[found.order, 0]))
     assert abs(np.corrcoef(ranks, np.arange(300))[0, 1]) > 0.999

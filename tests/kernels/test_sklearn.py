@@ -13,6 +13,9 @@ from sklearn.svm import SVC, SVR, OneClassSVM
 
 from hilbin.kernels import GCS, Chi2, Exponential, Gaussian, Intersection, JensenShannon
 
+# Values are what counts here, not whether one could learn from the matrix.
+pytestmark = pytest.mark.filterwarnings("ignore:the Gram matrix of")
+
 
 @pytest.fixture(scope="module")
 def digits():

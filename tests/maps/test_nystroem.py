@@ -34,6 +34,9 @@ from hilbin.maps import landmarks as module
 from hilbin.maps.nystroem import NystroemMap
 from hilbin.maps.projection import SparseProjectionMap
 
+# Values are what counts here, not whether one could learn from the matrix.
+pytestmark = pytest.mark.filterwarnings("ignore:the Gram matrix of")
+
 SOME = [Chi2(), Exponential(Chi2(), gamma=2.0), Gaussian(0.5), GCS(radius=1.0), Intersection()]
 ROWS = arrays(
     np.float64, st.tuples(st.integers(1, 12), st.just(3)), elements=st.integers(0, 8).map(float)

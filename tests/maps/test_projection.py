@@ -28,6 +28,9 @@ from hilbin.kernels import (
 from hilbin.maps.nystroem import NystroemMap
 from hilbin.maps.projection import SparseProjectionMap
 
+# Values are what counts here, not whether one could learn from the matrix.
+pytestmark = pytest.mark.filterwarnings("ignore:the Gram matrix of")
+
 SOME = [Chi2(), Exponential(Chi2(), gamma=2.0), Gaussian(0.5), GCS(radius=1.0), Intersection()]
 SELECTIONS = ["nearest", "pursuit"]
 ROWS = arrays(

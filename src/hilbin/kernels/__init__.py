@@ -2,7 +2,7 @@
 
 from hilbin.kernels.additive import AdditiveKernel, HomogeneousKernel, StationaryKernel
 from hilbin.kernels.alignment import kernel_alignment
-from hilbin.kernels.bandwidth import Quantile
+from hilbin.kernels.bandwidth import Quantile, Sparsity
 from hilbin.kernels.base import Kernel, NotPositiveDefiniteWarning
 from hilbin.kernels.check import check_kernel
 from hilbin.kernels.chi2 import Chi2
@@ -49,6 +49,7 @@ __all__ = [
     "Quantile",
     "Reordering",
     "Scaled",
+    "Sparsity",
     "StationaryKernel",
     "Sum",
     "SumMatch",

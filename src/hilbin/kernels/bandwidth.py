@@ -1,11 +1,12 @@
 """Rules that choose a length scale from data.
 
 A rule is a statistic of the pairwise distances of at most 2000 sampled rows, the zero distances of
-rows to themselves left out: ``"median"``, ``"mean"``, or ``Quantile(q)``. Where the kernel is
-``exp(-gamma d)`` the rule sets ``gamma = 1 / statistic(d)``; for the Gaussian ``d`` is the squared
-distance (the steepest descent of ``exp(-gamma d)`` is then near the typical pair). For a kernel of
-compact support the statistic is the diameter ``2 radius`` of the support, so ``Quantile(0.1)``
-leaves about a tenth of the Gram matrix non-zero.
+rows to themselves left out: ``"median"``, ``"mean"``, or ``Quantile(q)``. It sets the scale so that
+the kernel of two rows at that distance is ``1 / e``. Where the kernel is ``exp(-gamma d)`` that is
+``gamma = 1 / statistic(d)``; for the Gaussian ``d`` is the squared distance (the steepest descent
+of ``exp(-gamma d)`` is then near the typical pair). For a kernel of compact support the radius then
+grows with the number of columns. Only there ``Sparsity`` is a rule too: it sets the support, and
+with it the share of zeros in the Gram matrix.
 """
 
 from dataclasses import dataclass
@@ -22,6 +23,8 @@ SAMPLE_ROWS = 2000
 @dataclass(frozen=True)
 class Quantile:
     """A rule that sets ``gamma`` or ``radius`` by the ``q`` quantile of the pairwise distances.
+
+    The kernel of two rows at that distance is :math:`1 / e`.
 
     Parameters
     ----------
@@ -42,11 +45,39 @@ class Quantile:
             raise ValueError(f"q of Quantile must be in (0, 1), got {self.q!r}")
 
 
+@dataclass(frozen=True)
+class Sparsity:
+    """A rule that sets the ``radius`` of a compact kernel by the share of zeros of a Gram matrix.
+
+    The diameter of the support is the ``1 - zeros`` quantile of the pairwise distances.
+
+    Parameters
+    ----------
+    zeros : float in (0, 1)
+        The share of the entries that are exactly 0, about.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hilbin.kernels import GCS, Sparsity
+    >>> X = np.random.default_rng(0).uniform(size=(1000, 2))
+    >>> K = GCS(Sparsity(0.9)).resolve(X).gram(X)
+    >>> round(1 - K.nnz / 1000**2, 2)
+    0.9
+    """
+
+    zeros: float
+
+    def __post_init__(self) -> None:
+        if not 0 < self.zeros < 1:
+            raise ValueError(f"zeros of Sparsity must be in (0, 1), got {self.zeros!r}")
+
+
 Rule: TypeAlias = Literal["median", "mean"] | Quantile
 
 
 def is_rule(value: object) -> bool:
-    """Return whether ``value`` is a rule."""
+    """Return whether ``value`` is a rule for any length scale."""
     return isinstance(value, Quantile) or value in ("median", "mean")
 
 
@@ -58,13 +89,15 @@ def sample(X: Matrix, random_state: Any) -> Matrix:
     return X[np.sort(chosen)]
 
 
-def statistic(rule: Rule, distances: Array, name: str) -> float:
+def statistic(rule: Rule | Sparsity, distances: Array, name: str) -> float:
     """Return the rule's number for a square matrix of distances; ``name`` is what it sets."""
     pairs = distances[np.triu_indices_from(distances, k=1)].astype(np.float64)
     if not pairs.size:
         raise ValueError(f"{name}={rule!r} needs at least two rows, got 1 sample")
     if rule == "mean":
         value = float(pairs.mean())
+    elif isinstance(rule, Sparsity):
+        value = float(np.quantile(pairs, 1 - rule.zeros))
     else:
         value = float(np.quantile(pairs, rule.q if isinstance(rule, Quantile) else 0.5))
     if value > 0:

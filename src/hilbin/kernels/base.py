@@ -17,7 +17,12 @@ from sklearn import get_config
 
 from hilbin import _parameters
 from hilbin._arrays import Array, Matrix, check_pair, check_rows, to_dense
-from hilbin.kernels.bandwidth import is_rule
+from hilbin.kernels.bandwidth import Sparsity, is_rule
+from hilbin.kernels.pairwise import Op
+
+LEAST_OTHERS = 0.1  # sum of a row's other entries, in units of its own, below which a matrix warns
+LEAST_ROWS = 20  # fewer rows say little about a kernel
+SAMPLE_ROWS = 200  # rows whose sums are looked at
 
 
 class NotPositiveDefiniteWarning(UserWarning):
@@ -56,6 +61,10 @@ class Kernel:
         """Return ``X -> _gram(X, Y)``, which may compute once what belongs to ``Y`` alone."""
         return lambda X: self._gram(X, Y, n_jobs)
 
+    def _distance_terms(self) -> Op | None:
+        """Return what sums to ``(k(x, x) + k(y, y)) / 2 - k(x, y)``, if that is compiled."""
+        return None
+
     def _resolve(self, X: Matrix, random_state: Any) -> Self:
         """Return the kernel with numbers for rules; there are none unless a subclass has some."""
         return self
@@ -73,7 +82,7 @@ class Kernel:
         for name, value in self.get_params(deep=False).items():
             if isinstance(value, Kernel):
                 value._require_resolved()
-            elif is_rule(value):
+            elif is_rule(value) or isinstance(value, Sparsity):
                 raise ValueError(
                     f"{name}={value!r} of {self!r} is a rule, not a number: "
                     "take kernel.resolve(X), with X the training rows"
@@ -96,7 +105,11 @@ class Kernel:
             float32 if the data is float32, else float64.
         """
         self._require_resolved()
-        return self._gram(*check_pair(X, Y, nonnegative=self._demand()), n_jobs)
+        x, y = check_pair(X, Y, nonnegative=self._demand())
+        K = self._gram(x, y, n_jobs)
+        if y is None:
+            warn_near_identity(self, K)
+        return K
 
     def diag(self, X: object) -> Array:
         """Compute ``k(x_i, x_i)`` for every row, in float64."""
@@ -269,6 +282,26 @@ def warn_not_psd(kernel: Kernel, reason: str) -> None:
         NotPositiveDefiniteWarning,
         stacklevel=4,
     )
+
+
+def warn_near_identity(kernel: Kernel, K: Any) -> None:
+    """Warn if a sparse Gram matrix of all rows is so close to the identity that none can learn."""
+    n = K.shape[0]
+    if not sp.issparse(K) or n < LEAST_ROWS:
+        return
+    some = np.unique(np.linspace(0, n - 1, min(n, SAMPLE_ROWS)).astype(np.intp))
+    own = K.diagonal()[some]
+    sums = np.asarray(abs(K[some]).sum(axis=1)).ravel()
+    others = float(np.median(np.divide(sums, own, out=np.ones_like(sums), where=own > 0))) - 1
+    if others < LEAST_OTHERS:
+        warnings.warn(
+            f"the Gram matrix of {kernel!r} on {n} rows is close to the identity: the other entries"
+            f" of a row sum to {max(others, 0):.1g} of its own, so that a model overfits."
+            ' Take a larger radius (radius="median" suits the number of columns), or fewer columns,'
+            " by PCA",
+            UserWarning,
+            stacklevel=3,
+        )
 
 
 def require_positive(kernel: Kernel, name: str) -> None:

@@ -20,11 +20,11 @@ from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.special import beta, betainc, betaincc
+from scipy.special import beta, betainc, betaincc, betaincinv
 
 from hilbin._arrays import Array, Matrix, apply, row_sums
 from hilbin._core import core
-from hilbin.kernels.bandwidth import Rule, is_rule, sample, statistic
+from hilbin.kernels.bandwidth import Rule, Sparsity, is_rule, sample, statistic
 from hilbin.kernels.base import Kernel, require_positive
 from hilbin.kernels.linear import inner_products
 from hilbin.kernels.pairwise import csr_structure, pairwise_sum
@@ -69,13 +69,15 @@ class GCS(Kernel):
 
     The kernel falls off over a length of about :math:`2r / \sqrt n`, well inside its support when
     there are many columns: a radius that makes most entries 0 then makes the others tiny, and the
-    matrix close to the identity. Sparse matrices that still learn need few dimensions.
+    matrix close to the identity, of which ``gram`` warns. Sparse matrices that still learn need few
+    dimensions.
 
     Parameters
     ----------
-    radius : float > 0, or "median", "mean", Quantile
-        :math:`r`. A rule sets the diameter :math:`2r`: ``Quantile(0.1)`` leaves about a tenth of
-        the Gram matrix non-zero.
+    radius : float > 0, or "median", "mean", Quantile, Sparsity
+        :math:`r`. A rule takes the distance at which the kernel is :math:`1 / e`, so that
+        :math:`r` grows with :math:`\sqrt n`; in many dimensions no entry is then 0.
+        ``Sparsity(0.9)`` sets the diameter :math:`2r` such that nine entries in ten are 0.
     dim : float >= 1, optional
         :math:`n`; the number of columns by default. The kernel is positive definite for rows in at
         most :math:`n` dimensions, so fewer than the columns is an error, except one fewer for rows
@@ -93,12 +95,12 @@ class GCS(Kernel):
            [0. , 0. , 1. ]])
     """
 
-    radius: float | Rule
+    radius: float | Rule | Sparsity
     dim: float | None = None
     compact = True
 
     def __post_init__(self) -> None:
-        if not is_rule(self.radius):
+        if not self._has_rule:
             require_positive(self, "radius")
         if self.dim is None:
             return
@@ -165,11 +167,18 @@ class GCS(Kernel):
         self._dimension(X, None)
         return np.ones(X.shape[0])
 
+    @property
+    def _has_rule(self) -> bool:
+        return is_rule(self.radius) or isinstance(self.radius, Sparsity)
+
     def _resolve(self, X: Matrix, random_state: Any) -> Self:
-        if not is_rule(self.radius):
+        if not self._has_rule:
             return self
         D = np.sqrt(np.maximum(pairwise_sum(SQUARED, sample(X, random_state), None, None), 0))
-        return self.replace(radius=statistic(self.radius, D, "radius") / 2)  # type: ignore[arg-type]
+        u = 1.0  # the distance over the diameter
+        if is_rule(self.radius):
+            u = float(np.sqrt(betaincinv(0.5, (self._dimension(X, None) + 1) / 2, 1 - np.exp(-1))))
+        return self.replace(radius=statistic(self.radius, D, "radius") / (2 * u))  # type: ignore[arg-type]
 
     def _dimension(self, X: Matrix, Y: Matrix | None) -> float:
         """Return ``n``, or raise if rows have more dimensions."""

@@ -29,6 +29,7 @@ from hilbin.estimators._sizes import weighted_mean
 from hilbin.estimators.probability import row_keys
 from hilbin.kernels import Gaussian, Kernel, NotPositiveDefiniteWarning
 from hilbin.kernels.bandwidth import SAMPLE_ROWS
+from hilbin.kernels.base import warn_near_identity
 from hilbin.parallel import ranges
 from hilbin.solvers.gram import LazyRows, canonical, gram_rows, sparse_entries
 from hilbin.stats.sample import uniform_of
@@ -115,6 +116,7 @@ class Gram:
             K = None
         elif kernel.compact or isinstance(kernel, CallableKernel) or X.dtype == dtype:
             K = kernel._gram(X, None, n_jobs).astype(dtype, copy=False)
+            warn_near_identity(kernel, K)
         else:
             K = _rounded_gram(kernel, X, dtype, n_jobs)
         return cls(K, kernel, X, dtype, memory, n_jobs)
