@@ -1,0 +1,313 @@
+"""Bad luck: jobs killed at random moments, full disks, and whether promises of memory are kept.
+
+Every job runs in a process of its own. A killed one is started again; its result must be that of a
+job that nobody disturbed, its output absent or complete after the kill, and nothing may be left
+behind. A disk is filled for real, a file system in memory of a given size; the old file must
+survive. A promise of memory is compared with the peak of the process above what it held before.
+"""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import harness
+import numpy as np
+from harness import claim
+from PIL import Image
+
+import hilbin
+from hilbin.estimators import MapRidgeClassifier
+from hilbin.persist import ModelFileError
+
+KILLS = 30
+SHARDS, ROWS, COLUMNS = 24, 2000, 48
+MIB = 2**20
+TEXT = (
+    "Killed with SIGKILL at random moments, then started again: `hilbin train` on 60 small images, "
+    "MapRidgeClassifier and StreamPCA on shards with checkpoints after every chunk, and one of two "
+    "workers of a local Dask cluster. Equal means bit for bit; Dask adds in another order, so "
+    "there it means 1e-9 relative. Full disks: a tmpfs too small for what is written. Memory: "
+    "peak resident memory above that before the call, over the MiB that `memory=` names."
+)
+STREAMED = """
+import functools, sys
+import hilbin
+from hilbin.estimators import MapRidgeClassifier, StreamPCA
+from hilbin.estimators.linear import passes
+from hilbin.kernels import Chi2
+from hilbin.maps import AdditiveMap
+passes.fold = functools.partial(passes.fold, every=0)
+folder, output = sys.argv[1:]
+model = {model}
+model.fit(folder)
+hilbin.save(model.set_params(checkpoint=None), output)
+"""
+COMMON = "feature_map=AdditiveMap(Chi2(), 3), memory=2, checkpoint=output + '.checkpoint'"
+MODELS = {
+    "MapRidgeClassifier": f"MapRidgeClassifier(alpha=1.0, {COMMON})",
+    "StreamPCA": f"StreamPCA(n_components=5, {COMMON})",
+}
+MEASURED = """
+import sys
+import numpy as np
+sys.path.insert(0, {here!r})
+from gcs import peak, reset_peak
+from hilbin.estimators import KernelSVC, MapRidgeClassifier
+from hilbin.kernels import Chi2, Exponential, Intersection
+from hilbin.maps import AdditiveMap
+X = np.random.default_rng(0).random((12000, 64), np.float32)
+y = np.arange(12000) % 2
+Intersection().gram(X[:64])  # what is loaded once
+MapRidgeClassifier(AdditiveMap(Chi2(), 3)).fit(X[:200], y[:200])
+KernelSVC(Exponential(Chi2(), 1.0), max_iter=10, memory=1).fit(X[:2100], y[:2100])
+reset_peak()
+before = peak()
+{call}
+print(peak() - before)
+"""
+PROMISES = {  # MiB promised, and the call
+    "tiles of a Gram matrix": (64, "for rows, K in Intersection().tiles(X, memory=64): pass"),
+    "rows of a kernel machine": (
+        100, "KernelSVC(Exponential(Chi2(), 1.0), memory=100, max_iter=3000).fit(X, y)",
+    ),
+    "chunks of a streaming ridge": (
+        64, "MapRidgeClassifier(AdditiveMap(Chi2(), 3), memory=64).fit(sys.argv[1])",
+    ),
+}  # fmt: skip
+
+
+def images(folder: Path) -> Path:
+    """Stripes of three directions, 20 images each."""
+    rng = np.random.default_rng(0)
+    y, x = np.mgrid[:64, :64]
+    for kind, phase in {"across": y, "along": x, "slanted": x + y}.items():
+        (folder / kind).mkdir(parents=True)
+        for i in range(20):
+            gray = 128 + 80 * np.sin(phase * rng.uniform(0.3, 0.9)) + rng.normal(0, 25, (64, 64))
+            picture = np.clip(gray[..., None] * rng.uniform(0.4, 1, 3), 0, 255).astype(np.uint8)
+            Image.fromarray(picture).save(folder / kind / f"{i}.png")
+    return folder
+
+
+def shards(folder: Path) -> Path:
+    """Histograms of two classes in many files."""
+    rng = np.random.default_rng(0)
+    folder.mkdir()
+    for i in range(SHARDS):
+        labels = rng.integers(0, 2, ROWS)
+        np.save(folder / f"X_{i:02}.npy", rng.dirichlet(np.ones(COLUMNS), ROWS) + labels[:, None])
+        np.save(folder / f"y_{i:02}.npy", labels)
+    return folder
+
+
+def content(path: Path) -> bytes:
+    """All that a model file holds, but when and how quickly it was made."""
+    model = hilbin.load(path)
+    if hasattr(model, "metadata_"):
+        model.metadata_ = {}
+        for one in model.choice_.table:
+            one["seconds"] = 0
+    plain = path.with_suffix(".plain")
+    hilbin.save(model, plain)
+    found = plain.read_bytes()
+    plain.unlink()
+    return found
+
+
+# kills
+def killed(command: list[str], seconds: float) -> bool:
+    """Start a command and kill it after some time; whether it was still running."""
+    quiet: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    job = subprocess.Popen(command, start_new_session=True, **quiet)
+    try:
+        job.wait(seconds)
+    except subprocess.TimeoutExpired:
+        os.killpg(job.pid, signal.SIGKILL)
+        job.wait()
+        return True
+    return False
+
+
+def kills(command: Callable[[Path], list[str]], folder: Path, n: int) -> dict[str, float]:
+    """Kill a job n times, each time let it finish afterwards, and look at what it leaves."""
+    reference, output = folder / "reference.model", folder / "out.model"
+    begin = time.monotonic()
+    subprocess.run(command(reference), check=True, capture_output=True)
+    took, wanted = time.monotonic() - begin, content(reference)
+    chance = random.Random(0)
+    found = dict.fromkeys(("kills", "too late", "half an output", "other result", "stray files"), 0)
+    while found["kills"] < n:
+        if not killed(command(output), chance.uniform(0.3, 1.0) * took):
+            found["too late"] += 1
+            output.unlink()
+            continue
+        found["kills"] += 1
+        if output.exists():
+            with suppress(ModelFileError):
+                hilbin.load(output)
+                found["half an output"] -= 1
+            found["half an output"] += 1
+            output.unlink()
+        subprocess.run(command(output), check=True, capture_output=True)
+        found["other result"] += content(output) != wanted
+        output.unlink()
+        left = [p for p in folder.iterdir() if p not in (reference, folder / "data")]
+        found["stray files"] += len(left)
+    return dict(found)
+
+
+def dask_kills(data: Path, n: int) -> dict[str, float]:
+    """Kill a worker in the middle of n fits."""
+    from distributed import Client, LocalCluster
+
+    wanted = MapRidgeClassifier(alpha=1.0, memory=2).fit(data)
+    found = {"kills": 0, "other result": 0}
+    cluster = LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None)
+    with cluster, Client(cluster) as client:
+        chance = random.Random(0)
+        while found["kills"] < n:
+            client.wait_for_workers(2, timeout=60)
+            pids = sorted(client.run(os.getpid).values())
+            at = chance.uniform(0.05, 0.9)
+
+            def kill_one(_: str, rows: int, n_rows: int, left: list[int] = pids[:1]) -> None:
+                if left and rows > at * n_rows:  # noqa: B023
+                    os.kill(left.pop(), signal.SIGKILL)
+                    found["kills"] += 1
+
+            model = MapRidgeClassifier(alpha=1.0, memory=2)
+            model.fit(data, client=client, callback=kill_one)
+            apart = np.abs(model.coef_ - wanted.coef_).max() / np.abs(wanted.coef_).max()
+            found["other result"] += bool(apart > 1e-9)
+    return dict(found)
+
+
+# full disks
+@contextmanager
+def small_disk(folder: Path, kilobytes: int) -> Iterator[Path | None]:
+    """A file system of a given size; None if it cannot be made."""
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", f"size={kilobytes}k", "tmpfs", str(folder)]
+    if subprocess.run(mount, capture_output=True).returncode:
+        yield None
+        return
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", str(folder)], check=True)
+
+
+def full_disks(folder: Path, data: Path) -> dict[str, dict[str, float]]:
+    """Write to disks that are too small: a clear error, and the old file as it was."""
+    model, image = folder / "m.hilbin", str(next(data.rglob("*.png")))
+    train = [sys.executable, "-m", "hilbin", "train", str(data), "--quiet", "--force", "-o"]
+    subprocess.run([*train, str(model)], check=True, capture_output=True)
+    use = [sys.executable, "-m", "hilbin"]
+    jobs = {
+        "model": lambda disk: [*train, f"{disk}/old", "--cache", str(folder / "cache")],
+        "cache": lambda disk: [*train, str(folder / "n.hilbin"), "--cache", str(disk)],
+        "report": lambda disk: [*use, "eval", str(model), str(data), "--report", f"{disk}/old"],
+        "CSV": lambda disk: [*use, "predict", str(model), str(data), "--csv", f"{disk}/old"],
+        "picture": lambda disk: [
+            *use,
+            "explain",
+            str(model),
+            image,
+            "--force",
+            "-o",
+            f"{disk}/old",
+        ],
+    }
+    table = {}
+    for name, command in jobs.items():
+        with small_disk(folder / f"disk of {name}", 64 if name != "CSV" else 8) as disk:
+            if disk is None:
+                return {}
+            (disk / "old").write_text("the old one")
+            (disk / "ballast").write_bytes(bytes(4096 if name != "CSV" else 0))
+            done = subprocess.run(command(disk), capture_output=True, text=True)
+            lines = [line for line in done.stderr.splitlines() if line.startswith("hilbin: ")]
+            table[name] = {
+                "clear error": int(done.returncode == 2 and "disk is full" in lines[-1]),
+                "old file intact": int((disk / "old").read_text() == "the old one"),
+                "half-written files left": len(list(disk.glob(".hilbin-*.part"))),
+            }
+    return table
+
+
+# memory
+def promises(data: Path) -> dict[str, dict[str, float]]:
+    """Peak above what was held before, over what was promised."""
+    table = {}
+    here = str(Path(__file__).parent)
+    for name, (promised, call) in PROMISES.items():
+        script = MEASURED.format(here=here, call=call)
+        command = [sys.executable, "-c", script, str(data)]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        used = int(done.stdout) / MIB
+        table[name] = {"promised, MiB": promised, "peak, MiB": used, "ratio": used / promised}
+    return table
+
+
+def measure(n: int, root: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """All of it."""
+    table: dict[str, dict[str, float]] = {}
+    for name in ("hilbin train", *MODELS):
+        folder = root / name
+        folder.mkdir()
+        data = images(folder / "data") if name == "hilbin train" else shards(folder / "data")
+        command = trainer(data) if name == "hilbin train" else streamer(data, MODELS[name])
+        table[name] = kills(command, folder, n)
+        print(name, table[name], flush=True)
+    streamed = root / "StreamPCA" / "data"
+    table["Dask worker, MapRidgeClassifier"] = dask_kills(streamed, n)
+    disks = full_disks(root, root / "hilbin train" / "data")
+    memory = promises(streamed)
+    bad = sum(v for row in table.values() for k, v in row.items() if k not in ("kills", "too late"))
+    claims = [
+        claim("Kills after which something was wrong", bad, 0, "<=", unit="", headline=True),
+        claim("Kills", sum(row["kills"] for row in table.values()), 4 * n, unit=""),
+        *(
+            claim(f"Full disk, {name}: clear error and the old file intact",
+                  row["clear error"] * row["old file intact"], 1, unit="")
+            for name, row in disks.items()
+        ),
+        *(
+            claim(f"Memory, {name}, over the promise", row["ratio"], 1.1, "<=", unit="×")
+            for name, row in memory.items()
+        ),
+    ]  # fmt: skip
+    return {"Kills": table, "Full disks": disks, "Memory": memory}, claims
+
+
+def trainer(data: Path) -> Callable[[Path], list[str]]:
+    """The command line, with few features."""
+    start = [sys.executable, "-m", "hilbin", "train", str(data), "--features", "centrist+color"]
+    return lambda output: [*start, "--quiet", "--force", "-o", str(output)]
+
+
+def streamer(data: Path, model: str) -> Callable[[Path], list[str]]:
+    """A streaming estimator with checkpoints."""
+    return lambda output: [
+        sys.executable, "-c", STREAMED.format(model=model), str(data), str(output),
+    ]  # fmt: skip
+
+
+def main() -> None:
+    """Measure, claim and record."""
+    args = harness.parser(__doc__).parse_args()
+    with tempfile.TemporaryDirectory() as root:
+        figures, claims = measure(2 if args.quick else KILLS, Path(root))
+    harness.record("faults", figures, claims, title="Bad luck", text=TEXT, quick=args.quick)
+
+
+if __name__ == "__main__":
+    main()
