@@ -20,7 +20,7 @@ from hilbin.estimators import CostEstimate, MapRidgeClassifier
 from hilbin.estimators.linear.cost import NETWORK
 from hilbin.kernels import Chi2, Exponential
 from hilbin.maps import FourierMap
-from hilbin.solvers.ridge import ridge_grid, ridge_path
+from hilbin.solvers.ridge import ridge, ridge_grid, ridge_path
 from hilbin.stats import Moments
 from hilbin.stream import Chunk, as_chunks, fold
 
@@ -85,6 +85,7 @@ PARTS: dict[str, dict[str, Callable[[Job], float]]] = {
     },
     "solve": {"D^2": lambda j: j.D**2, "D^3": lambda j: j.D**3, "D^2 c": lambda j: j.D**2 * j.c},
 }
+PARTS["one alpha"] = PARTS["solve"]  # instead of "solve", where the penalty is given
 SHARED = ("read", "map", "product")
 
 Readings = list[tuple[Job, float]]
@@ -138,9 +139,9 @@ def measure_maps(sizes: Sizes) -> tuple[Readings, Readings]:
     return starts, maps
 
 
-def measure_sums(sizes: Sizes) -> tuple[Readings, Readings]:
-    """Adding up products, and solving from them."""
-    products, solutions = [], []
+def measure_sums(sizes: Sizes) -> tuple[Readings, Readings, Readings]:
+    """Adding up products, and solving from them for the best of many penalties, and for one."""
+    products, solutions, single = [], [], []
     rng = np.random.default_rng(0)
     for D, c in itertools.product(sizes.features, (10, 500)):
         Z = rng.normal(size=(sizes.rows, D)).astype(np.float32)
@@ -158,7 +159,8 @@ def measure_sums(sizes: Sizes) -> tuple[Readings, Readings]:
         job = Job(len(Z), 0, D, c)
         products.append((job, best(add, sizes.rounds)))
         solutions.append((job, best(solve, 1)))
-    return products, solutions
+        single.append((job, best(lambda total=total: ridge(total, 1.0), 1)))
+    return products, solutions, single
 
 
 def fitted(readings: dict[str, Readings]) -> Model:
@@ -178,6 +180,7 @@ def predicted(model: Model, job: Job, workers: int = 1) -> dict[str, float]:
     seconds = {
         part: sum(model[part][name] * term(job) for name, term in terms.items())
         for part, terms in PARTS.items()
+        if part != "one alpha"
     }
     seconds["read"] *= 2  # a sample first
     for part in SHARED:
@@ -228,7 +231,8 @@ def main() -> None:
     with harness.threads(1), tempfile.TemporaryDirectory() as scratch:
         readings["read"] = measure_reading(sizes, Path(scratch))
         readings["start"], readings["map"] = measure_maps(sizes)
-        readings["product"], readings["solve"] = measure_sums(sizes)
+        sums = measure_sums(sizes)
+        readings["product"], readings["solve"], readings["one alpha"] = sums
         model = fitted(readings)
         for job in sizes.jobs:
             parts = predicted(model, job)
