@@ -71,7 +71,7 @@ class LandmarkMap(ClassNamePrefixFeaturesOutMixin, KernelMap):
         self.landmarks_ = self._find_landmarks(rows, rng)
         self._decompose(landmark_gram(self.kernel_, self.landmarks_, self.n_jobs), rows)
         sample = self._no_landmarks(sample_rows(rows, rng))
-        K = to_dense(self.kernel_.gram(sample))
+        K = to_dense(self.kernel_._gram(sample, None, self.n_jobs))
         self.error_ = measured(K, self._approximation(sample), per="row")
 
     def _find_landmarks(self, rows: Matrix, rng: Any) -> Matrix:
