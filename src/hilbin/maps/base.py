@@ -36,7 +36,8 @@ class MapError:
     worst_relative : float
         Largest ``|e| / sqrt(k(x, x) k(y, y))``, over the same pairs.
     worst_on_data : float
-        Largest ``|e|`` over pairs of the data the map was fitted to.
+        Largest ``|e|`` over pairs of the data the map was fitted to, of which single values are
+        taken from each of 300 bins.
     worst_relative_on_data : float
         Largest ``|e| / sqrt(k(x, x) k(y, y))`` over pairs of that data.
     kind : {"guaranteed", "measured"}

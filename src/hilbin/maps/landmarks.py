@@ -58,7 +58,9 @@ class LandmarkMap(ClassNamePrefixFeaturesOutMixin, KernelMap):
     landmarks_ : ndarray or CSR of shape (D, d)
         The landmarks, in the dtype and the storage of the data of ``fit``.
     error_ : MapError
-        The error measured on at most 500 rows of the data of ``fit`` that are no landmarks.
+        The error measured on at most 500 rows of the data of ``fit`` that are no landmarks, or on
+        landmarks if there are no others. Rows unlike these may be off by up to
+        ``sqrt(k(x, x) k(y, y))``.
     """
 
     _: KW_ONLY
