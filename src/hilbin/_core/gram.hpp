@@ -186,6 +186,21 @@ template <class Op, class T>
   return total * T(Op::scale);
 }
 
+template <class T> constexpr T little = T(1.0 / 1024);
+
+// Adds the base to the sums; whether little of it is left in any of them.
+template <int width, class T> inline bool add_base(const T* base, T* sums) {
+  IntVec<T> cancels = {};
+  for (int n = 0; n < width; n += lanes<T>) {
+    const Vec<T> b = load(base + n), value = b + load(sums + n);
+    cancels |= (IntVec<T>)(value < b * little<T>);
+    store(sums + n, value);
+  }
+  bool any = false;
+  for (int lane = 0; lane < lanes<T>; ++lane) any |= cancels[lane] != 0;
+  return any;
+}
+
 // Columns [begin, end) of C for sparse A and B; with `upper`, only where row <= column is sure to be
 // filled. B is spread over one panel at a time, so no more than a panel is ever dense. If the op
 // vanishes where either argument does, an empty row sums to 0; otherwise sums start from it, and are
@@ -211,11 +226,10 @@ void columns(Op op, const CsrRows<T>& A, const CsrRows<T>& B, bool vanishes, ptr
     for (ptrdiff_t i = 0; i < (upper ? std::min(j1, n_rows) : n_rows); ++i) {
       if (vanishes) sparse_row<width, false>(op, A, i, panel.data(), sums);
       else sparse_row<width, true>(op, A, i, panel.data(), sums);
-      for (ptrdiff_t j = j0; j < j1; ++j) {
-        const T value = base[j - j0] + sums[j - j0];
-        const bool cancels = !vanishes && value < base[j - j0] * T(1.0 / 1024);
-        C[i * stride + j] = cancels ? merged(op, A, i, B, j) : value;
-      }
+      if (!vanishes && add_base<width>(base, sums))
+        for (ptrdiff_t j = j0; j < j1; ++j)
+          if (sums[j - j0] < base[j - j0] * little<T>) sums[j - j0] = merged(op, A, i, B, j);
+      std::copy(sums, sums + (j1 - j0), C + i * stride + j0);
     }
     for (ptrdiff_t j = j0; j < j1; ++j) spread(j, j - j0, false);
   }

@@ -15,7 +15,7 @@ from hilbin.kernels import AdditiveKernel, Kernel
 from hilbin.maps.density import Density
 
 ERROR_ROWS = 500
-PAIR_VALUES, SINGLE_VALUES = 600, 6000  # of the domain, on which errors are measured
+PAIR_VALUES, SINGLE_VALUES = 300, 6000  # of the domain, on which errors are measured
 
 Approximation: TypeAlias = Callable[[Array, bool], Array]
 
