@@ -1,6 +1,7 @@
 """Reading: every kind of file becomes 8-bit values, or an error that names it."""
 
 import struct
+import sys
 import zlib
 
 import numpy as np
@@ -161,3 +162,10 @@ def test_many_images_not_one():
     for one in ("photo.jpg", np.zeros((4, 4)), 5):
         with pytest.raises(ValueError, match="list of files"):
             as_sources(one)
+
+
+@pytest.mark.parametrize("source", ["cat.jpg", np.zeros((4, 4)), np.zeros((4, 4, 3))], ids=str)
+def test_without_pillow_the_error_says_what_to_install(source, monkeypatch):
+    monkeypatch.setitem(sys.modules, "PIL", None)  # as if it were not installed
+    with pytest.raises(ImportError, match=r'images need Pillow: pip install "hilbin\[images\]"'):
+        read_image(source)

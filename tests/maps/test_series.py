@@ -102,6 +102,30 @@ def test_zolotarev_equioscillates(ratio, n, high):
         assert np.ptp(peaks) <= 1e-6 * peaks.max()
 
 
+@given(st.floats(-307, 0), st.floats(-307, 308), st.integers(1, 40))
+def test_zolotarev_of_any_floats(log_ratio, log_high, n):
+    """Parameters scale with the values, and are symmetric about the geometric mean."""
+    log_low = max(log_high + 2 * log_ratio, -307)  # ratios down to 1e-600
+    low, high = 10.0 ** min(log_low, log_high), 10.0**log_high
+    k = series.zolotarev(low, high, n)
+    assert np.all(np.isfinite(k))
+    assert np.all((low * (1 - 1e-9) <= k) & (k <= high * (1 + 1e-9)))
+    assert np.all(np.diff(k) <= 0)
+    middle = np.log(low) + np.log(high)
+    np.testing.assert_allclose(np.log(k) + np.log(k[::-1]), middle, atol=1e-9 * (1 + abs(middle)))
+    if low / high > 1e-150:
+        scaled = high * series.zolotarev(low / high, 1.0, n)
+        np.testing.assert_allclose(k, scaled, rtol=1e-9)
+
+
+@pytest.mark.parametrize("n", [1, 2, 5, 8])
+def test_zolotarev_is_continuous_where_the_square_of_the_ratio_underflows(n):
+    """In log k the parameters are nearly lines in the logarithm of the ratio."""
+    exponents = np.arange(100.0, 301, 20)
+    logs = np.log([series.zolotarev(10.0**-e, 1.0, n) for e in exponents])
+    assert np.abs(np.diff(logs, 2, axis=0)).max() < 1e-9 * np.abs(logs).max()
+
+
 @pytest.mark.parametrize("n", UNIVERSAL)
 def test_universal_values(n):
     error, k = UNIVERSAL[n]

@@ -8,7 +8,7 @@ import oracles
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse.linalg import LinearOperator
 from sklearn.datasets import load_digits
@@ -143,6 +143,26 @@ def test_the_error_of_interpolation_is_guaranteed(seed, n, beta):
     size = np.sqrt(np.outer(kernel.diag(y), kernel.diag(y)))
     assert E.max() <= feature_map.error_.worst * (1 + 1e-6)
     assert np.max(E / size) <= feature_map.error_.worst_relative + 1e-6
+
+
+@settings(deadline=None)
+@given(
+    st.integers(0, 10_000),
+    st.integers(2, 30),
+    st.sampled_from([0.5, 1.0, 2.0, 3.0]),
+    st.floats(-12, -1),
+    st.booleans(),
+)
+def test_the_guarantee_holds_for_values_of_all_sizes(seed, n, beta, decades, orthonormal):
+    """The relative one too: no small value is rounded away beside a large one."""
+    rng = np.random.default_rng(seed)
+    x = 10.0 ** rng.uniform(decades, 0, size=(60, 1))
+    kernel, nodes = Intersection(beta), np.geomspace(x.min(), x.max(), n)
+    feature_map = SparseMap(kernel, spacing=nodes, orthonormal=orthonormal).fit(x)
+    Z = feature_map.transform(x)
+    K = Z @ Z.T if orthonormal else product(feature_map, x)
+    relative = np.abs(K - kernel.gram(x)) / np.sqrt(np.outer(kernel.diag(x), kernel.diag(x)))
+    assert relative.max() <= feature_map.error_.worst_relative + 1e-6
 
 
 def test_errors_by_spacing():

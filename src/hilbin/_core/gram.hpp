@@ -159,9 +159,52 @@ void empty_row(Op op, const CsrRows<T>& rows, const T* panel, T* sums) {
   for (int n = 0; n < N; ++n) store(sums + n * L, sum[n] * T(Op::scale));
 }
 
+// The sum of one pair of sparse rows over the columns that either stores; all others add op(0, 0).
+template <class Op, class T>
+[[gnu::noinline]] T merged(Op op, const CsrRows<T>& A, ptrdiff_t i, const CsrRows<T>& B, ptrdiff_t j) {
+  constexpr int L = lanes<T>, P = Op::planes;
+  Vec<T> sum = {}, zero[P], x[P], y[P];
+  for (int p = 0; p < P; ++p) x[p] = y[p] = zero[p] = splat(A.zero[p]);
+  int64_t a = A.indptr[i], b = B.indptr[j], evaluated = 0;
+  const int64_t a_end = A.indptr[i + 1], b_end = B.indptr[j + 1];
+  for (int lane = 0; a < a_end || b < b_end;) {
+    const bool in_a = a < a_end && (b == b_end || A.indices[a] <= B.indices[b]);
+    const bool in_b = b < b_end && (a == a_end || B.indices[b] <= A.indices[a]);
+    for (int p = 0; p < P; ++p) {
+      x[p][lane] = in_a ? A.plane[p][a] : A.zero[p];
+      y[p][lane] = in_b ? B.plane[p][b] : B.zero[p];
+    }
+    a += in_a, b += in_b;
+    if (++lane < L && (a < a_end || b < b_end)) continue;
+    sum += op(x, y);
+    evaluated += L;
+    lane = 0;
+    for (int p = 0; p < P; ++p) x[p] = y[p] = zero[p];
+  }
+  T total = T(A.columns - evaluated) * op(zero, zero)[0];
+  for (int lane = 0; lane < L; ++lane) total += sum[lane];
+  return total * T(Op::scale);
+}
+
+template <class T> constexpr T little = T(1.0 / 1024);
+
+// Adds the base to the sums; whether little of it is left in any of them.
+template <int width, class T> inline bool add_base(const T* base, T* sums) {
+  IntVec<T> cancels = {};
+  for (int n = 0; n < width; n += lanes<T>) {
+    const Vec<T> b = load(base + n), value = b + load(sums + n);
+    cancels |= (IntVec<T>)(value < b * little<T>);
+    store(sums + n, value);
+  }
+  bool any = false;
+  for (int lane = 0; lane < lanes<T>; ++lane) any |= cancels[lane] != 0;
+  return any;
+}
+
 // Columns [begin, end) of C for sparse A and B; with `upper`, only where row <= column is sure to be
 // filled. B is spread over one panel at a time, so no more than a panel is ever dense. If the op
-// vanishes where either argument does, an empty row sums to 0; otherwise sums start from it.
+// vanishes where either argument does, an empty row sums to 0; otherwise sums start from it, and are
+// computed anew where little of it is left, as the distance of two close rows, which would be rounding.
 template <class Op, class T>
 void columns(Op op, const CsrRows<T>& A, const CsrRows<T>& B, bool vanishes, ptrdiff_t begin,
              ptrdiff_t end, T* C, ptrdiff_t n_rows, ptrdiff_t stride, bool upper) {
@@ -183,7 +226,10 @@ void columns(Op op, const CsrRows<T>& A, const CsrRows<T>& B, bool vanishes, ptr
     for (ptrdiff_t i = 0; i < (upper ? std::min(j1, n_rows) : n_rows); ++i) {
       if (vanishes) sparse_row<width, false>(op, A, i, panel.data(), sums);
       else sparse_row<width, true>(op, A, i, panel.data(), sums);
-      for (ptrdiff_t j = j0; j < j1; ++j) C[i * stride + j] = base[j - j0] + sums[j - j0];
+      if (!vanishes && add_base<width>(base, sums))
+        for (ptrdiff_t j = j0; j < j1; ++j)
+          if (sums[j - j0] < base[j - j0] * little<T>) sums[j - j0] = merged(op, A, i, B, j);
+      std::copy(sums, sums + (j1 - j0), C + i * stride + j0);
     }
     for (ptrdiff_t j = j0; j < j1; ++j) spread(j, j - j0, false);
   }

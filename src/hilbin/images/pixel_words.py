@@ -17,7 +17,7 @@ from scipy.ndimage import sobel
 from hilbin._arrays import Array
 from hilbin._core import core
 from hilbin._parameters import estimator, require_choice
-from hilbin.images.read import Pixels, gray, in_color
+from hilbin.images.read import Pixels, gray, in_color, pillow
 from hilbin.images.words import WordGrid, WordSource
 
 SPACES = ("lab", "rgb", "hsv")
@@ -166,10 +166,8 @@ def _bin_of_values(bins: int) -> Array:
 
 
 def _in_space(image: Pixels, space: str) -> Pixels:
-    from PIL import Image
-
     if space == "hsv":
-        return np.array(Image.fromarray(image).convert("HSV"))
+        return np.array(pillow().fromarray(image).convert("HSV"))
     return _lab(image) if space == "lab" else image
 
 

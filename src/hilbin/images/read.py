@@ -54,6 +54,16 @@ class UnreadableImageWarning(UserWarning):
     """Some images could not be read; their rows are zero."""
 
 
+def pillow() -> Any:
+    """Return Pillow's module ``Image``, or raise an error that says how to install it."""
+    try:
+        from PIL import Image
+    except ImportError as error:
+        needs = 'images need Pillow: pip install "hilbin[images]"'
+        raise ImportError(needs, name="PIL") from error
+    return Image
+
+
 def read_image(
     source: Any,
     *,
@@ -97,8 +107,7 @@ def read_image(
     else:
         picture = _from_array(source, color, max_pixels)
     if max_side is not None and max(picture.size) > max_side:
-        from PIL import Image
-
+        Image = pillow()
         picture.thumbnail((max_side, max_side), Image.Resampling.BOX, reducing_gap=None)
     return np.array(picture)
 
@@ -117,8 +126,7 @@ def gray(image: Pixels) -> Pixels:
     """
     if image.ndim == 2:
         return image
-    from PIL import Image
-
+    Image = pillow()
     return np.array(Image.fromarray(image).convert("L"))
 
 
@@ -147,8 +155,7 @@ def resized(image: Pixels, size: tuple[int, int]) -> Pixels:
     """
     if image.shape[:2] == tuple(size):
         return image
-    from PIL import Image
-
+    Image = pillow()
     return np.array(Image.fromarray(image).resize(size[::-1], Image.Resampling.BILINEAR))
 
 
@@ -175,7 +182,8 @@ def source_name(source: Any, place: int) -> str:
 
 
 def _open(path: str, max_side: int | None, color: bool, max_pixels: int) -> Any:
-    from PIL import Image, ImageOps, UnidentifiedImageError
+    Image = pillow()
+    from PIL import ImageOps, UnidentifiedImageError
 
     try:
         require_regular(path)
@@ -215,8 +223,7 @@ def _refuse_bomb(name: str, height: int, width: int, max_pixels: int) -> None:
 
 def _plain(picture: Any, color: bool) -> Any:
     """Convert to 8-bit gray or color, whatever the mode of the file."""
-    from PIL import Image
-
+    Image = pillow()
     if picture.mode in ("I", "F") or picture.mode.startswith("I;16"):
         values = np.asarray(picture).astype(np.float64)
         deep = picture.mode != "F" and values.max(initial=0) > 255
@@ -231,8 +238,7 @@ def _plain(picture: Any, color: bool) -> Any:
 
 
 def _from_array(array: Any, color: bool, max_pixels: int) -> Any:
-    from PIL import Image
-
+    Image = pillow()
     name = "the array"
     values = np.asarray(array)
     if values.ndim == 3 and values.shape[2] == 1:

@@ -7,6 +7,7 @@ import numpy as np
 from hilbin._arrays import Array
 from hilbin.kernels.additive import HomogeneousKernel
 from hilbin.kernels.pairwise import Op
+from hilbin.kernels.radial import CHI2_DISTANCE
 
 
 @dataclass(frozen=True, repr=False)
@@ -27,6 +28,9 @@ class Chi2(HomogeneousKernel):
     """
 
     op = Op("harmonic")
+
+    def _distance_terms(self) -> Op:
+        return CHI2_DISTANCE
 
     def profile(self, t: Array) -> Array:
         """Return ``1 / cosh(t / 2)``, written so that it cannot overflow."""

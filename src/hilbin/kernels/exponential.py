@@ -5,12 +5,16 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
+import scipy.sparse as sp
 
 from hilbin._arrays import Array, Matrix, to_dense
 from hilbin.kernels.bandwidth import Rule, is_rule, sample, statistic
 from hilbin.kernels.base import Kernel, require_positive
-from hilbin.kernels.pairwise import rowwise
+from hilbin.kernels.pairwise import Op, pairwise_sum, rowwise, sums_against
 from hilbin.kernels.wrap import WrapperKernel
+from hilbin.parallel import ranges
+
+VALUES_AT_A_TIME = 1 << 20
 
 
 @dataclass(frozen=True, repr=False)
@@ -47,23 +51,45 @@ class Exponential(WrapperKernel):
             require_positive(self, "gamma")
 
     def _gram(self, X: Matrix, Y: Matrix | None, n_jobs: int | None) -> Array:
-        D = self._distances(X, Y, float(self.gamma), n_jobs)  # type: ignore[arg-type]
-        return _falling(D, n_jobs)
+        return self._falling(self._distances(X, Y, n_jobs), n_jobs)
 
     def _against(self, Y: Matrix, n_jobs: int | None) -> Callable[[Matrix], Array]:
-        inner, gamma = self.kernel._against(Y, n_jobs), float(self.gamma)  # type: ignore[arg-type]
-        y = self.kernel._diag(Y)
+        op = self._direct(Y)
+        if op is not None:
+            sums = sums_against(op, Y, n_jobs)
+            return lambda X: self._falling(sums(X), n_jobs)
+        inner, y, known = self.kernel._against(Y, n_jobs), self.kernel._diag(Y), EqualRows(Y)
 
         def gram(X: Matrix) -> Array:
-            D = _subtracted(to_dense(inner(X)), gamma, self.kernel._diag(X), y, n_jobs)
-            return _falling(D, n_jobs)
+            D = _subtracted(to_dense(inner(X)), self.kernel._diag(X), y, n_jobs)
+            known.set_zero(D, EqualRows(X))
+            return self._falling(D, n_jobs)
 
         return gram
 
-    def _distances(self, X: Matrix, Y: Matrix | None, gamma: float, n_jobs: int | None) -> Array:
-        """Return ``gamma d``."""
+    def _direct(self, X: Matrix) -> Op | None:
+        """Return the terms of the distance, if the kernel has them compiled for such rows."""
+        return None if sp.issparse(X) else self.kernel._distance_terms()
+
+    def _distances(self, X: Matrix, Y: Matrix | None, n_jobs: int | None) -> Array:
+        op = self._direct(X)
+        if op is not None:
+            return pairwise_sum(op, X, Y, n_jobs)
         K, x = to_dense(self.kernel._gram(X, Y, n_jobs)), self.kernel._diag(X)
-        return _subtracted(K, gamma, x, None if Y is None else self.kernel._diag(Y), n_jobs)
+        D = _subtracted(K, x, x if Y is None else self.kernel._diag(Y), n_jobs)
+        rows = EqualRows(X)
+        (rows if Y is None else EqualRows(Y)).set_zero(D, rows)
+        return D
+
+    def _falling(self, D: Array, n_jobs: int | None) -> Array:
+        """Replace ``D`` by ``exp(-gamma D)``."""
+        rate = D.dtype.type(-float(self.gamma))  # type: ignore[arg-type]
+
+        def fall(part: Array, _: slice) -> None:
+            part *= rate
+            np.exp(part, out=part)
+
+        return rowwise(D, fall, n_jobs)
 
     def _diag(self, X: Matrix) -> Array:
         return np.ones(X.shape[0])
@@ -72,26 +98,66 @@ class Exponential(WrapperKernel):
         resolved = self.replace(kernel=self.kernel._resolve(X, random_state))
         if not is_rule(self.gamma):
             return resolved
-        distances = resolved._distances(sample(X, random_state), None, 1.0, None)
+        distances = resolved._distances(sample(X, random_state), None, None)
         return resolved.replace(gamma=1 / statistic(self.gamma, distances, "gamma"))  # type: ignore[arg-type]
 
 
-def _subtracted(K: Array, gamma: float, x: Array, y: Array | None, n_jobs: int | None) -> Array:
-    """Replace ``K`` by ``gamma d``; ``x``, ``y`` are the diagonals, None for the same rows."""
-    left = (0.5 * gamma * x).astype(K.dtype)
-    right = left if y is None else (0.5 * gamma * y).astype(K.dtype)
+def _subtracted(K: Array, x: Array, y: Array, n_jobs: int | None) -> Array:
+    """Replace ``K`` by the distances; ``x``, ``y`` are the diagonals."""
+    left, right = (0.5 * x).astype(K.dtype), (0.5 * y).astype(K.dtype)
 
     def subtract(part: Array, rows: slice) -> None:
         sums = left[rows, None] + right  # first: the result is symmetric to the last bit
-        part *= gamma
         np.subtract(sums, part, out=part)
         np.maximum(part, 0, out=part)
-        if y is None:
-            np.fill_diagonal(part[:, rows], 0)
 
     return rowwise(K, subtract, n_jobs)
 
 
-def _falling(D: Array, n_jobs: int | None) -> Array:
-    """Replace ``D`` by ``exp(-D)``."""
-    return rowwise(D, lambda part, _: np.exp(np.negative(part, out=part), out=part), n_jobs)
+class EqualRows:
+    """Rows that can be found again: the distance of equal ones is 0, not the rounding of norms."""
+
+    def __init__(self, rows: Matrix) -> None:
+        self.places: dict[tuple[int, int], list[int]] = {}
+        for i, key in enumerate(zip(*_keys(rows).tolist(), strict=True)):
+            self.places.setdefault(key, []).append(i)
+
+    def set_zero(self, D: Array, others: "EqualRows") -> None:
+        """Set ``D[i, j]`` to 0 where row ``i`` of the others is row ``j`` of these."""
+        single: list[tuple[int, int]] = []
+        for key, rows in others.places.items():
+            columns = self.places.get(key, [])
+            if len(rows) == len(columns) == 1:
+                single.append((rows[0], columns[0]))
+            elif columns:
+                D[np.ix_(rows, columns)] = 0
+        i, j = np.array(single, np.intp).reshape(-1, 2).T
+        D[i, j] = 0
+
+
+def _keys(X: Matrix) -> Array:
+    """Return two 64-bit numbers for every row, the same for equal rows.
+
+    They are sums of random multiples of the bits of the values, which 0 adds nothing to. Two rows
+    that differ have the same ones by a chance of about 1 in 2^128.
+    """
+    factors = np.random.default_rng(0).integers(2**64, size=(2, X.shape[1]), dtype=np.uint64)
+    some = ranges(X.shape[0], max(1, VALUES_AT_A_TIME // X.shape[1]))
+    return np.concatenate([_sums(X[begin:end], factors) for begin, end in some], axis=1)
+
+
+def _sums(X: Matrix, factors: Array) -> Array:
+    if not sp.issparse(X):
+        bits = _mixed(X)
+        return np.stack([np.vecdot(bits, factor) for factor in factors])
+    bits = _mixed(X.data)
+    sums = np.zeros((2, X.nnz + 1), np.uint64)
+    np.cumsum(bits * factors[:, X.indices], axis=1, out=sums[:, 1:])  # modulo 2^64
+    return sums[:, X.indptr[1:]] - sums[:, X.indptr[:-1]]
+
+
+def _mixed(values: Array) -> Array:
+    """Return the bits of values so that those that differ, differ in their lower bits; 0 for 0."""
+    bits = np.ascontiguousarray(values + 0, np.float64).view(np.uint64)  # -0 is 0
+    bits = (bits ^ (bits >> np.uint64(32))) * np.uint64(0x9E3779B97F4A7C15)
+    return bits ^ (bits >> np.uint64(29))

@@ -47,3 +47,6 @@ class Intersection(HomogeneousKernel):
 
     def _compiled(self) -> Op:
         return Op("minimum", None if self.beta == 1 else lambda x: (np.power(x, self.beta),))
+
+    def _distance_terms(self) -> Op:
+        return Op("absolute", lambda x: (np.power(x, self.beta) / 2,), vanishes=False)

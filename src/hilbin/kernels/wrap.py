@@ -96,11 +96,14 @@ class Normalized(WrapperKernel):
         x = self._factors(X).astype(K.dtype)
         y = x if Y is None else self._factors(Y).astype(K.dtype)
         if sp.issparse(K):
-            K.data *= np.repeat(x, np.diff(K.indptr)) * y[K.indices]
+            _multiply(K.data, np.repeat(x, np.diff(K.indptr)), y[K.indices])
             return K
 
         def scale(part: Array, rows: slice) -> None:
-            part *= x[rows, None] * y
+            _multiply(part, x[rows, None], y)
+            if Y is None:
+                at = np.arange(len(part))
+                part[at, rows.start + at] = x[rows] > 0
 
         return rowwise(K, scale, n_jobs)
 
@@ -110,6 +113,16 @@ class Normalized(WrapperKernel):
 
     def _diag(self, X: Matrix) -> Array:
         return (self.kernel._diag(X) > 0).astype(np.float64)
+
+
+def _multiply(K: Array, x: Array, y: Array) -> None:
+    """Multiply ``K`` by ``x y``, symmetric to the last bit, where the product may overflow too."""
+    largest = [float(np.max(v, initial=0)) for v in (x, y)]
+    if largest[0] * largest[1] < np.finfo(K.dtype).max:
+        K *= x * y
+    else:
+        K *= np.minimum(x, y)
+        K *= np.maximum(x, y)
 
 
 @dataclass(frozen=True, repr=False)

@@ -1,7 +1,8 @@
 """What every map shares: parameters, checked rows, and the statement of its error."""
 
-from dataclasses import KW_ONLY, dataclass
-from typing import Any, Literal, Self
+from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass, replace
+from typing import Any, Literal, Self, TypeAlias
 
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
@@ -12,8 +13,12 @@ from hilbin._arrays import ACCEPTED, Array, Matrix, check_rows_and_least, valida
 from hilbin._parameters import estimator
 from hilbin._state import require_attributes
 from hilbin.kernels import AdditiveKernel, Kernel
+from hilbin.maps.density import Density
 
 ERROR_ROWS = 500
+PAIR_VALUES, SINGLE_VALUES = 300, 6000  # of the domain, on which errors are measured
+
+Approximation: TypeAlias = Callable[[Array, bool], Array]
 
 
 @dataclass(frozen=True)
@@ -27,12 +32,18 @@ class MapError:
     expected_relative : float
         The same over the root mean square of ``k``.
     worst : float
-        Largest ``|e|``.
+        Largest ``|e|``: for single values over all of the map's domain, also between the values of
+        the data; for rows over the rows that ``error_`` names.
     worst_relative : float
-        Largest ``|e| / sqrt(k(x, x) k(y, y))``.
+        Largest ``|e| / sqrt(k(x, x) k(y, y))``, over the same pairs.
+    worst_on_data : float
+        Largest ``|e|`` over pairs of the data the map was fitted to, of which single values are
+        taken from each of 300 bins.
+    worst_relative_on_data : float
+        Largest ``|e| / sqrt(k(x, x) k(y, y))`` over pairs of that data.
     kind : {"guaranteed", "measured"}
-        Whether the two worst figures hold for all values in the map's domain, up to rounding, or
-        were measured on the data. The expected ones are always measured.
+        Whether ``worst`` and ``worst_relative`` are proven, up to rounding, or measured, for single
+        values on a grid of the domain. The other figures are always measured.
     per : {"value", "row"}
         What ``x`` and ``y`` are: single values of an additive kernel, whose errors add up over the
         bins that are non-zero in both rows, or whole rows.
@@ -49,8 +60,16 @@ class MapError:
     expected_relative: float
     worst: float
     worst_relative: float
+    worst_on_data: float
+    worst_relative_on_data: float
     kind: Literal["guaranteed", "measured"]
     per: Literal["value", "row"]
+
+
+def root_mean_square(M: Array, mass: Array) -> float:
+    """Return the root of the mean square of a matrix, ``mass`` the weights of rows and columns."""
+    unit = float(np.abs(M).max()) or 1.0  # squares of huge values are not finite
+    return float(unit * np.sqrt(mass @ np.square(M / unit) @ mass))
 
 
 def measured(
@@ -59,18 +78,29 @@ def measured(
     """Measure the error of a square matrix; ``mass`` weighs its rows and columns on average."""
     E = np.abs(K - approximation)
     w = np.full(len(K), 1 / len(K)) if mass is None else mass
-    unit = float(np.abs(K).max()) or 1.0  # squares of huge values are not finite
-    expected, size = (unit * np.sqrt(w @ np.square(M / unit) @ w) for M in (E, K))
+    expected, size = root_mean_square(E, w), root_mean_square(K, w)
     norms = np.sqrt(np.maximum(np.diag(K), 0))
     limit = np.outer(norms, norms)
     relative = np.divide(E, limit, out=np.zeros_like(E), where=limit > 0)
-    return MapError(
-        float(expected),
-        float(expected / size) if size > 0 else 0.0,
-        float(E.max()),
-        float(relative.max()),
-        "measured",
-        per,
+    worst = (float(E.max()), float(relative.max()))
+    return MapError(expected, expected / size if size > 0 else 0.0, *worst, *worst, "measured", per)
+
+
+def over_domain(error: MapError, values: Density, approximation: Approximation) -> MapError:
+    """Return the error on data with the worst figures those over all of the domain.
+
+    ``approximation(x, pairs)`` is the matrix of what the map gives for all pairs of ``x``, or its
+    diagonal alone, which is where the error of a projection is largest.
+    """
+    pairs, single = values.grid(PAIR_VALUES), values.grid(SINGLE_VALUES)
+    K = float(values.kernel.profile(np.zeros(1))[0]) * single.weight**2
+    E = np.abs(K - approximation(single.x, False))
+    relative = np.divide(E, K, out=np.zeros_like(E), where=K > 0)
+    both = measured(pairs.kernel_matrix(), approximation(pairs.x, True), per="value")
+    return replace(
+        error,
+        worst=max(error.worst, both.worst, float(E.max())),
+        worst_relative=max(error.worst_relative, both.worst_relative, float(relative.max())),
     )
 
 

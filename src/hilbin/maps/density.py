@@ -2,11 +2,14 @@
 
 Maps are fitted to this histogram alone: 300 equal bins of ``u(x)`` between the smallest and the
 largest value that counts (for histogram kernels ``u = log x`` and zeros do not count). A bin stands
-at the mean coordinate of the values in it, so that data of few distinct values is met exactly.
+at the mean coordinate of the values in it, so that data of few distinct values is met exactly. What
+a map does between the values of the data, where bins are empty, is looked at as well: candidates
+are compared ``everywhere``, and the worst error is that on a ``grid``.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import scipy.sparse as sp
@@ -15,6 +18,8 @@ from hilbin._arrays import Array, Matrix
 from hilbin.kernels import AdditiveKernel
 
 BINS = 300
+GAPS = 1e-4  # share of the mass spread over all bins, for values that the data does not have
+GOLDEN = (np.sqrt(5) - 1) / 2
 VALUES_AT_A_TIME = 1 << 20
 
 
@@ -36,23 +41,60 @@ class Density:
     low: float
     high: float
 
+    @cached_property
     def finer(self) -> "Density":
-        """Return both the mean and the sample of every bin, each with half of its mass.
+        """The mean and the sample of every bin, each with half of its mass.
 
         What is fitted to the means is measured on these: it tells if bins are too wide.
         """
         x = np.concatenate([self.x, self.sample])
-        mass = np.concatenate([self.mass, self.mass]) / 2
-        u = self.kernel.coordinate(x)
+        return self._at(self.kernel.coordinate(x), x, np.tile(self.mass, 2) / 2)
+
+    @cached_property
+    def everywhere(self) -> "Density":
+        """The same, and the centers of the empty bins, with mass 0."""
+        first, last = self.edges
+        if first == last:
+            return self
+        empty = np.setdiff1d(np.arange(BINS), self._bins)
+        u = np.append(self.u, first + (empty + 0.5) * (last - first) / BINS)
+        x = np.append(self.x, self.kernel.value(u[self.u.size :]))
+        return self._at(u, x, np.append(self.mass, np.zeros(empty.size)))
+
+    def grid(self, count: int) -> "Density":
+        """Return ``count`` values over the domain, its ends among them, with equal masses.
+
+        Each is in a cell of its own of the coordinate, nowhere in step with nodes of a map.
+        """
+        first, last = self.edges
+        cells = np.arange(count - 2)
+        inner = (cells + GOLDEN * (cells + 1) % 1) / (count - 2)
+        u = first + (last - first) * np.concatenate([[0], inner, [1]])
+        x = np.concatenate([[self.low], self.kernel.value(u[1:-1]), [self.high]])
+        return self._at(u, x, np.full(count, 1 / count))
+
+    def _at(self, u: Array, x: Array, mass: Array) -> "Density":
         return replace(self, u=u, x=x, weight=self.kernel.weight(x), mass=mass)
 
+    @property
+    def _bins(self) -> Array:
+        first, last = self.edges
+        scale = BINS / (last - first) if last > first else 0.0
+        return np.clip((self.u - first) * scale, 0, BINS - 1).astype(np.intp)
+
     def kernel_matrix(self) -> Array:
-        """Return ``k(x, y)`` between all values."""
+        """Return ``k(x, y)`` between all values; computed once."""
+        return self._matrix
+
+    @cached_property
+    def _matrix(self) -> Array:
         return one_dimensional(self.kernel, self.u, self.weight, self.u, self.weight)
 
     def with_floor(self, share: float) -> Array:
-        """Return the masses, mixed with ``share`` of equal masses."""
-        return (1 - share) * self.mass + share / self.mass.size
+        """Return the masses, mixed with ``share`` spread evenly over the bins there are."""
+        values_in_bin = np.bincount(self._bins)
+        even = 1 / (np.count_nonzero(values_in_bin) * values_in_bin[self._bins])
+        return (1 - share) * self.mass + share * even
 
 
 def one_dimensional(kernel: AdditiveKernel, u: Array, r: Array, v: Array, s: Array) -> Array:

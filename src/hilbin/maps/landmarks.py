@@ -59,7 +59,9 @@ class LandmarkMap(ClassNamePrefixFeaturesOutMixin, KernelMap):
     landmarks_ : ndarray or CSR of shape (D, d)
         The landmarks, in the dtype and the storage of the data of ``fit``.
     error_ : MapError
-        The error measured on at most 500 rows of the data of ``fit`` that are no landmarks.
+        The error measured on at most 500 rows of the data of ``fit`` that are no landmarks, or on
+        landmarks if there are no others. Rows unlike these may be off by up to
+        ``sqrt(k(x, x) k(y, y))``.
     """
 
     _: KW_ONLY
@@ -72,7 +74,7 @@ class LandmarkMap(ClassNamePrefixFeaturesOutMixin, KernelMap):
         self.landmarks_ = self._find_landmarks(rows, rng)
         self._decompose(landmark_gram(self.kernel_, self.landmarks_, self.n_jobs), rows)
         sample = self._no_landmarks(sample_rows(rows, rng))
-        K = to_dense(self.kernel_.gram(sample))
+        K = to_dense(self.kernel_._gram(sample, None, self.n_jobs))
         self.error_ = measured(K, self._approximation(sample), per="row")
 
     def _find_landmarks(self, rows: Matrix, rng: Any) -> Matrix:

@@ -157,15 +157,20 @@ class TwoNodes:
         on_b = np.where(above, to_b / at_0 / r[node + 1], np.where(below, 0, on_b))
         return kernel.weight(x)[:, None] * np.stack([on_a, on_b], axis=1)
 
-    def kernel_matrix(self, x: Array) -> Array:
-        """Return ``Phi(x)^T K_ZZ Phi(y)`` between all values, through the nodes they use alone."""
+    def kernel_matrix(self, x: Array, *, pairs: bool = True) -> Array:
+        """Return ``Phi(x)^T K_ZZ Phi(y)`` between all values, or its diagonal alone."""
         node, rows = self._lower(x), np.arange(x.size)
-        used = np.union1d(node, node + 1)
+        pair = self.exact(x, node)
+        u, r = self.kernel.coordinate(self.nodes), self.kernel.weight(self.nodes)
+        if not pairs:
+            scaled = pair * np.stack([r[node], r[node + 1]], axis=1)
+            at_0, across = (self.kernel.profile(t) for t in (np.zeros(1), u[node + 1] - u[node]))
+            return at_0 * np.vecdot(scaled, scaled) + 2 * across * scaled[:, 0] * scaled[:, 1]
+        used = np.union1d(node, node + 1)  # no others
         at = np.searchsorted(used, node)
-        phi, pair = np.zeros((x.size, used.size)), self.exact(x, node)
+        phi = np.zeros((x.size, used.size))
         phi[rows, at], phi[rows, at + 1] = pair[:, 0], pair[:, 1]
-        u, r = self.kernel.coordinate(self.nodes[used]), self.kernel.weight(self.nodes[used])
-        return phi @ one_dimensional(self.kernel, u, r, u, r) @ phi.T
+        return phi @ one_dimensional(self.kernel, u[used], r[used], u[used], r[used]) @ phi.T
 
 
 class NodeInner(LinearOperator):
@@ -228,10 +233,14 @@ class NodeInner(LinearOperator):
         return one_dimensional(self.kernel, self._u, self._r, self._u, self._r)
 
     def root(self) -> Array:
-        """Return ``F`` with ``F F^T = K_ZZ`` to rounding and no more columns than its rank."""
-        lam, U = np.linalg.eigh(self.matrix())
+        """Return ``F`` with ``F F^T = K_ZZ`` to rounding and no more columns than its rank.
+
+        Weights are taken out first: rounding of ``k(x, y)`` is then relative to the norms of ``x``
+        and ``y``, and not to the largest of all.
+        """
+        lam, U = np.linalg.eigh(self.kernel.profile(np.abs(self._u[:, None] - self._u)))
         kept = lam > lam[-1] * lam.size * np.finfo(float).eps
-        return (U[:, kept] * np.sqrt(lam[kept]))[:, ::-1]
+        return self._r[:, None] * (U[:, kept] * np.sqrt(lam[kept]))[:, ::-1]
 
     def _recognize(self) -> Structure:
         """Find how products with ``K_ZZ`` are computed best."""

@@ -52,13 +52,15 @@ def zolotarev(low: float, high: float, n: int) -> Array:
     ``k_j = high dn((2j - 1) K / (2n))`` of Jacobi's elliptic function; where the modulus rounds to
     1 by theta functions of the complementary nome, half of them, and the rest by symmetry.
     """
-    ratio = low / high
-    if ratio == 1:
+    log_ratio = np.log(low) - np.log(high)  # the ratio itself, or its square, may be no float
+    if log_ratio == 0:
         return np.full(n, high)
-    period, other = ellipkm1(ratio**2), ellipk(ratio**2)
+    small = np.exp(2 * log_ratio)  # the complement of the squared modulus
+    period = ellipkm1(small) if small > 1e-20 else np.log(4) - log_ratio
+    other = ellipk(small)
     u = (2 * np.arange(1, n + 1) - 1) * period / (2 * n)
-    if ratio > 0.6:
-        return high * ellipj(u, 1 - ratio**2)[2]
+    if log_ratio > np.log(0.6):
+        return high * ellipj(u, 1 - small)[2]
     half = n // 2
     log_nome, w = -np.pi * period / other, (np.pi * u[:half] / (2 * other))[:, None]
     m = np.arange(40)
@@ -68,10 +70,10 @@ def zolotarev(low: float, high: float, n: int) -> Array:
         return np.exp(log_size + times * w) + np.exp(log_size - times * w)
 
     even = pairs(log_nome * m**2, 2 * m).sum(axis=1) - 1  # m = 0 once
-    odd = pairs(log_nome * m * (m + 1), 2 * m + 1).sum(axis=1) * np.exp(log_nome / 4)
-    upper = high * np.sqrt(ratio) * even / odd
-    middle = [np.sqrt(low * high)] if n % 2 else []
-    return np.concatenate([upper, middle, (low * high / upper)[::-1]])
+    odd = pairs(log_nome * (m + 0.5) ** 2, 2 * m + 1).sum(axis=1)
+    middle = np.sqrt(low) * np.sqrt(high)
+    above = even / odd  # over the middle
+    return np.concatenate([middle * above, [middle] * (n % 2), (middle / above)[::-1]])
 
 
 def universal(high: float, n: int) -> Array:

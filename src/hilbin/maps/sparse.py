@@ -24,8 +24,8 @@ from hilbin._core import core
 from hilbin._parameters import estimator, require_choice, require_whole
 from hilbin._state import require, require_attributes, stored
 from hilbin.kernels import AdditiveKernel
-from hilbin.maps.base import MapError, ValueMap, measured
-from hilbin.maps.density import Density, density
+from hilbin.maps.base import MapError, ValueMap, measured, over_domain, root_mean_square
+from hilbin.maps.density import GAPS, Density, density
 from hilbin.maps.expansion import VALUES_PER_TASK, Fill, expand
 from hilbin.maps.nodes import NodeInner, TwoNodes, place
 from hilbin.parallel import blas_threads, ranges, run
@@ -47,8 +47,9 @@ class SparseMap(ValueMap):
         Nodes per column, at least 2; the cost of ``transform`` does not depend on it.
     spacing : {"auto", "log", "uniform", "quantile"} or array of floats, default "auto"
         Where the nodes are: at equal ratios, equal steps, equal shares of the values, or as given
-        (ascending; ``n_nodes`` is then ignored). ``"auto"`` takes the one of least expected error
-        on the data. The last node is the largest value.
+        (ascending; ``n_nodes`` is then ignored). ``"auto"`` takes the one of least expected error,
+        one value in 10,000 from anywhere in the domain and the others of the data. The last node is
+        the largest value.
     orthonormal : bool, default False
         If True the features are those whose ordinary inner product approximates the kernel, for
         ordinary linear learners: ``Phi F`` with ``F F^T`` the Gram matrix of the nodes, as many for
@@ -60,7 +61,8 @@ class SparseMap(ValueMap):
     Attributes
     ----------
     error_ : MapError
-        The error for a pair of values of ``domain_``; guaranteed for the intersection kernel.
+        The error: expected on the data, worst for a pair of values of ``domain_``, whether the data
+        has them or not. The worst case is guaranteed for the intersection kernel.
     nodes_ : ndarray
         The nodes, ascending.
     spacing_ : str
@@ -93,12 +95,14 @@ class SparseMap(ValueMap):
         values = density(self.kernel, rows, self.domain)
         candidates = self._candidates(values)
         with blas_threads(1):  # on small matrices more threads mostly wait
-            found = [self._made(values, nodes, name) for name, nodes in candidates]
-        self.error_, self._two, self.spacing_ = min(found, key=lambda made: made[0].expected)
+            found = [self._made(values.finer, nodes, name) for name, nodes in candidates]
+            _, self._two, self.spacing_ = min(found, key=lambda made: made[0])
+            error = self._measured_error(values)
         self.nodes_ = self._two.nodes
         self.inner_ = NodeInner(self.kernel, self.nodes_, rows.shape[1])
         if self.inner_.structure == "cumulative" and self.nodes_[-1] >= values.high:
-            self.error_ = _interpolation_error(self.error_, self.kernel, self.nodes_, values.low)
+            error = _interpolation_error(error, self.kernel, self.nodes_, values.low)
+        self.error_ = error
         self.domain_ = (values.low, values.high)
         if self.orthonormal:
             self._expansion = OrthonormalNodes(self._two, self.inner_.root())
@@ -190,12 +194,17 @@ class SparseMap(ValueMap):
             names.remove("log")
         return [(name, nodes) for name in names for nodes in place(values, self.n_nodes, name)]
 
-    def _made(self, values: Density, nodes: Array, name: str) -> tuple[MapError, TwoNodes, str]:
-        """Return coordinates on nodes, with their measured error and the name of the spacing."""
-        two = TwoNodes(self.kernel, nodes, values.low, values.high)
-        finer = values.finer()
+    def _made(self, values: Density, nodes: Array, name: str) -> tuple[float, TwoNodes, str]:
+        """Return the expected error of nodes, coordinates on them, and the name of the spacing."""
+        two, all_values = TwoNodes(self.kernel, nodes, values.low, values.high), values.everywhere
+        K, mass = all_values.kernel_matrix(), all_values.with_floor(GAPS)
+        return root_mean_square(K - two.kernel_matrix(all_values.x), mass), two, name
+
+    def _measured_error(self, values: Density) -> MapError:
+        finer, two = values.finer, self._two
         K = two.kernel_matrix(finer.x)
-        return measured(finer.kernel_matrix(), K, finer.mass, per="value"), two, name
+        error = measured(finer.kernel_matrix(), K, finer.mass, per="value")
+        return over_domain(error, values, lambda x, pairs: two.kernel_matrix(x, pairs=pairs))
 
 
 def _counts(X: Matrix, has_zeros: bool) -> Array:

@@ -147,5 +147,5 @@ def pyplot_or_error() -> Any:
     try:
         import matplotlib.pyplot as pyplot
     except ImportError as error:
-        raise ImportError("pictures need matplotlib: pip install hilbin[plot]") from error
+        raise ImportError('pictures need matplotlib: pip install "hilbin[plot]"') from error
     return pyplot
