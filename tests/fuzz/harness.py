@@ -23,6 +23,7 @@ import time
 import traceback
 import warnings
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -67,11 +68,20 @@ def names_something(error, words=()):
     return learned or bool(({*words} | GENERAL) & said)
 
 
-def run(target, seeds, folder, *, batch=2000, deadline=None):
-    """Do the experiments of a range of seeds in workers, one after the other."""
-    report, begin, at = Report(target), time.monotonic(), seeds.start
-    while at < seeds.stop and (deadline is None or time.monotonic() < deadline):
-        at = _batch(report, at, min(at + batch, seeds.stop), folder)
+def run(target, seeds, folder, *, batch=2000, deadline=None, n_jobs=1):
+    """Do the experiments of a range of seeds in workers, ``n_jobs`` at a time."""
+    report, begin = Report(target), time.monotonic()
+
+    def do(first):
+        own, at, stop = Report(target), first, min(first + batch, seeds.stop)
+        while at < stop and (deadline is None or time.monotonic() < deadline):
+            at = _batch(own, at, stop, folder)
+        return own
+
+    with ThreadPoolExecutor(n_jobs) as pool:
+        for own in pool.map(do, range(seeds.start, seeds.stop, batch)):
+            report.outcomes += own.outcomes
+            report.faults += own.faults
     report.seconds = time.monotonic() - begin
     return report
 
