@@ -41,13 +41,14 @@ def loaded() -> Any:
     return module
 
 
-def measured(targets: list[str], scale: float) -> Iterator[tuple[str, dict[str, Any]]]:
+def measured(targets: list[str], scale: float, n_jobs: int) -> Iterator[tuple[str, dict[str, Any]]]:
     """What became of the experiments of every target."""
     fuzz = loaded()
     for target in targets:
         with tempfile.TemporaryDirectory() as folder:
             fuzz.prepared(target, folder)
-            report = fuzz.run(target, range(int(scale * COUNTS[target])), folder, batch=5000)
+            seeds = range(int(scale * COUNTS[target]))
+            report = fuzz.run(target, seeds, folder, batch=2500, n_jobs=n_jobs)
         fuzz.show(report)
         kinds = {"crashes": "crash", "hangs": "hang", "other faults": "fault"}
         found = {name: report.of_kind(kind) for name, kind in kinds.items()}
@@ -81,14 +82,15 @@ def main() -> None:
     parser = harness.parser(__doc__)
     parser.add_argument("--target", action="append", choices=list(COUNTS), help="this one alone")
     parser.add_argument("--scale", type=float, default=1.0, help="share of the experiments to do")
+    parser.add_argument("--jobs", type=int, default=2, help="workers at a time")
     given = parser.parse_args()
     path = harness.RESULTS / "fuzz.json"
-    table: dict[str, dict[str, Any]] = {}
-    if given.target and path.exists():
-        table = json.loads(path.read_text(encoding="utf-8"))["figures"]["targets"]
     scale = 0.002 if given.quick else given.scale
-    for target, row in measured(given.target or list(COUNTS), scale):
-        table[target] = row
+    for target, row in measured(given.target or list(COUNTS), scale, given.jobs):
+        known = (
+            path.read_text(encoding="utf-8") if path.exists() else '{"figures": {"targets": {}}}'
+        )
+        table = {**json.loads(known)["figures"]["targets"], target: row}
         ordered = {name: table[name] for name in COUNTS if name in table}
         harness.record(
             "fuzz",

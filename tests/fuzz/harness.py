@@ -23,29 +23,20 @@ import time
 import traceback
 import warnings
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 TESTS = HERE.parent
 TARGETS = ("models", "arrays", "images", "labels", "networks", "checkpoints")
-PATIENCE = 10.0  # seconds for one experiment
+PATIENCE = 10.0  # seconds of the processor for one experiment
+STILL = 6  # times as many seconds on the clock, for a machine that is busy
 STARTING = 300.0  # seconds for a worker to import and open
 MEMORY = 6 << 30  # bytes of address space of a worker, so that absurd sizes fail
 GENERAL = {
-    "images",
-    "scores",
-    "X",
-    "Y",
-    "y",
-    "row",
-    "rows",
-    "column",
-    "columns",
-    "feature",
-    "features",
-    "samples",
-    "sample",
+    *("X", "Y", "y", "Input", "images", "scores", "sample", "samples"),
+    *("row", "rows", "column", "columns", "feature", "features"),
 }
 
 
@@ -77,11 +68,20 @@ def names_something(error, words=()):
     return learned or bool(({*words} | GENERAL) & said)
 
 
-def run(target, seeds, folder, *, batch=2000, deadline=None):
-    """Do the experiments of a range of seeds in workers, one after the other."""
-    report, begin, at = Report(target), time.monotonic(), seeds.start
-    while at < seeds.stop and (deadline is None or time.monotonic() < deadline):
-        at = _batch(report, at, min(at + batch, seeds.stop), folder)
+def run(target, seeds, folder, *, batch=2000, deadline=None, n_jobs=1):
+    """Do the experiments of a range of seeds in workers, ``n_jobs`` at a time."""
+    report, begin = Report(target), time.monotonic()
+
+    def do(first):
+        own, at, stop = Report(target), first, min(first + batch, seeds.stop)
+        while at < stop and (deadline is None or time.monotonic() < deadline):
+            at = _batch(own, at, stop, folder)
+        return own
+
+    with ThreadPoolExecutor(n_jobs) as pool:
+        for own in pool.map(do, range(seeds.start, seeds.stop, batch)):
+            report.outcomes += own.outcomes
+            report.faults += own.faults
     report.seconds = time.monotonic() - begin
     return report
 
@@ -105,7 +105,7 @@ def _batch(report, first, stop, folder):
         worker = subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=errors, env=_environment()
         )
-        seed, kind = _follow(report, worker.stdout)
+        seed, kind = _follow(report, worker)
         if kind == "hang":
             worker.kill()
         code = worker.wait()
@@ -129,19 +129,23 @@ def _no_site():
     return ["-S"] if sys.flags.no_site else []
 
 
-def _follow(report, stream):
+def _follow(report, worker):
     """Read announcements until the end; return the seed under way, and "hang" if it takes long."""
-    seed, text, patience = None, b"", STARTING
+    seed, text, begin, used, stream = None, b"", time.monotonic(), None, worker.stdout
     while True:
-        ready, _, _ = select.select([stream], [], [], patience)
+        ready, _, _ = select.select([stream], [], [], PATIENCE)
         if not ready:
-            return seed, "hang"
+            longest = STARTING if used is None else STILL * PATIENCE
+            busy = used is not None and _processor_seconds(worker.pid) - used >= PATIENCE
+            if busy or time.monotonic() - begin >= longest:
+                return seed, "hang"
+            continue
         more = os.read(stream.fileno(), 1 << 16)
         if not more:
             return seed, None
         *lines, text = (text + more).split(b"\n")
+        begin, used = time.monotonic(), _processor_seconds(worker.pid)
         for line in lines:
-            patience = PATIENCE
             if line.startswith(b"?"):
                 seed = int(line[1:])
             elif line.startswith(b"="):
@@ -149,6 +153,15 @@ def _follow(report, stream):
             elif line.startswith(b"!"):
                 report.outcomes["fault"] += 1
                 report.faults.append((seed, "fault", line[1:].decode(errors="replace")))
+
+
+def _processor_seconds(process):
+    """Seconds of the processor that a process has used, or 0 if it has ended."""
+    try:
+        fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return 0.0
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def _work(target, folder, seeds):

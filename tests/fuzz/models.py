@@ -114,7 +114,7 @@ def _smaller(model):
 def opened(folder):
     """The headers and arrays of all files, and rows to ask about."""
     X = np.load(folder / "rows.npy")
-    files = sorted(folder.glob("*.hilbin"))
+    files = sorted(folder.glob("[0-9]*.hilbin"))
     pictures = [drawn(seed, (20, 24), color=True) for seed in range(2)]
     given = {"rows": [X[:5], X[:5].astype(np.float32), sp.csr_array(X[:5])], "pictures": [pictures]}
     own = folder / f"mutated-{os.getpid()}.hilbin"

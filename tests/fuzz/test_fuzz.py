@@ -31,7 +31,7 @@ def test_crashes_and_hangs_are_counted(tmp_path, monkeypatch):
         "    if seed == 5: raise MemoryError\n"
         "    return 'answered'\n"
     )
-    monkeypatch.setattr(harness, "PATIENCE", 1.0)
+    monkeypatch.setattr(harness, "PATIENCE", 0.5)
     monkeypatch.setattr(harness, "TARGETS", ("bad",))
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     report = harness.run("bad", range(7), tmp_path)

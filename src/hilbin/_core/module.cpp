@@ -108,20 +108,31 @@ template <class Index> std::pair<int64_t, std::string> check_csr(Vector<const In
   for (int64_t i = 0; i < rows; ++i)
     if (begin[i] > begin[i + 1] || (i == 0 && begin[0] != 0) || uint64_t(begin[i + 1]) > indices.shape(0)) return {i, "pointer"};
   if (rows == 0 && begin[0] != 0) return {0, "pointer"};
-  int64_t unordered = -1;
-  for (int64_t i = 0; i < rows; ++i) {
-    const Index *from = column + begin[i], *to = column + begin[i + 1];
-    Unsigned highest = 0;
-    bool descends = false;
-    if (from < to) highest = Unsigned(*from);
-    for (const Index* k = from + 1; k < to; ++k) {
-      highest = std::max(highest, Unsigned(*k));  // negative indices are the highest
-      descends |= *k <= *(k - 1);
+  // All indices in one pass, which is vectors of them: where one is not above that before it, a row must begin.
+  const int64_t stored = begin[rows];
+  Unsigned highest = stored > 0 ? Unsigned(column[0]) : 0;  // negative indices are the highest
+  int64_t descents = 0, at_rows = 0;
+  for (int64_t first = 1; first < stored; first += 1 << 20) {
+    const int64_t last = std::min<int64_t>(first + (1 << 20), stored);
+    Index some = 0;
+    for (int64_t k = first; k < last; ++k) {
+      highest = std::max(highest, Unsigned(column[k]));
+      some += column[k] <= column[k - 1];
     }
-    if (from < to && uint64_t(highest) >= uint64_t(columns)) return {i, "index"};
-    if (descends && unordered < 0) unordered = i;
+    descents += some;
   }
-  return {unordered, unordered < 0 ? "" : "order"};
+  for (int64_t i = 1; i < rows; ++i) {
+    const int64_t k = begin[i];
+    if (0 < k && k < begin[i + 1]) at_rows += column[k] <= column[k - 1];  // the row is not empty
+  }
+  const bool inside = stored == 0 || uint64_t(highest) < uint64_t(columns);
+  if (inside && descents == at_rows) return {-1, ""};
+  for (int64_t i = 0; i < rows; ++i)
+    for (int64_t k = begin[i]; k < begin[i + 1]; ++k) {
+      if (!inside && uint64_t(Unsigned(column[k])) >= uint64_t(columns)) return {i, "index"};
+      if (inside && k > begin[i] && column[k] <= column[k - 1]) return {i, "order"};
+    }
+  return {-1, ""};
 }
 
 template <class T> void define_pairwise(nb::module_& m, const char* panel_rows_name) {

@@ -122,6 +122,7 @@ class HistogramNormalizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator)
 
     def _check_state(self) -> None:
         """Raise ``ValueError`` if loaded weights are not those of the columns."""
+        self._check_parameters()
         idf = "float[d]" if self.tfidf else "float[d]?"
         if "n_features_in_" in vars(self):
             require_attributes(self, n_features_in_="=d", idf_=idf)

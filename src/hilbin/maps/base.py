@@ -181,6 +181,7 @@ class KernelMap(TransformerMixin, BaseEstimator):
 
     def _check_state(self) -> None:
         """Raise ``ValueError`` if a loaded map does not say what it was fitted to."""
+        self._check_parameters()
         require_attributes(
             self, error_=MapError, n_features_in_="=d", feature_names_in_="labels[d]?"
         )

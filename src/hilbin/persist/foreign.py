@@ -9,6 +9,7 @@ those whose state is hard to check; a file with one of them is refused by name.
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 from sklearn.calibration import _CalibratedClassifier, _SigmoidCalibration
 from sklearn.preprocessing import LabelBinarizer, StandardScaler
 
@@ -45,7 +46,9 @@ STATES: dict[str, dict[str, dict[str, str | type]]] = {
     "sklearn.feature_extraction.text": {"TfidfTransformer": {"idf_": "float[d]?", **WIDTH}},
     "sklearn.feature_selection": {"VarianceThreshold": {"variances_": "float[d]", **WIDTH}},
     "sklearn.frozen": {"FrozenEstimator": {}},
-    "sklearn.impute": {"SimpleImputer": {"statistics_": "float[d]", **WIDTH}},
+    "sklearn.impute": {
+        "SimpleImputer": {"statistics_": "float[d]", "_fit_dtype": np.dtype, **WIDTH}
+    },
     "sklearn.linear_model": {
         **dict.fromkeys(CLASSIFIERS, CLASSES),
         **dict.fromkeys(RIDGE_CLASSIFIERS, RIDGE),

@@ -105,8 +105,8 @@ def _is_left_out(cls: type, attribute: str) -> bool:
 def check_state(value: Any) -> None:
     """Raise ``ValueError`` if the attributes of a loaded object do not fit together.
 
-    Parameters are compared with their annotations, and with what ``fit`` asks of them. Then every
-    class of hilbin checks the attributes that it adds to those of its bases, by ``_check_state``.
+    Parameters are compared with their annotations. Then every class of hilbin checks the attributes
+    that it adds to those of its bases, by ``_check_state``.
     """
     cls = type(value)
     _require_no_override(cls, vars(value))
@@ -114,9 +114,6 @@ def check_state(value: Any) -> None:
         check_foreign(value)
         return
     require_parameters(value)
-    check = getattr(cls, "_check_parameters", None)
-    if check is not None:
-        check(value)
     for base in reversed(cls.__mro__):
         if "_check_state" in vars(base):
             vars(base)["_check_state"](value)

@@ -280,6 +280,7 @@ class HistogramBinner(BinnedRows, TransformerMixin, BaseEstimator):
 
     def _check_state(self) -> None:
         """Raise ``ValueError`` if the arrays of a loaded binner do not fit together."""
+        self._check_parameters()
         vectors = dict.fromkeys(("low_", "high_", "origin_", "scale_"), "float64[d]")
         more = {"last_": "int64[d]?", "edges_": "float64[e]?", "n_features_in_": "=d?"}
         flags = {"scope_": "str", "integers_": "bool", "shifted_": "bool", "step_": "float"}

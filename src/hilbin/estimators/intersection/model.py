@@ -199,6 +199,7 @@ class IntersectionModel(BinnedRows, CallbackSupportMixin, CostPath, BaseEstimato
 
     def _check_state(self) -> None:
         """Raise ``ValueError`` if the parts of a loaded model do not fit together."""
+        self._check_parameters()
         found = require_attributes(
             self,
             binner_=HistogramBinner,

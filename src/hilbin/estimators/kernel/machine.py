@@ -242,6 +242,7 @@ class KernelMachine(CallbackSupportMixin, KernelEstimator):
 
     def _check_state(self) -> None:
         """Raise ``ValueError`` if the arrays of a loaded machine do not fit together."""
+        self._check_parameters()
         rows = "matrix[n, d]?" if self._precomputed else "matrix[n, d]"
         found = require_attributes(
             self,

@@ -188,6 +188,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
 
     def _check_state(self) -> None:
         """Raise ``ValueError`` if the arrays of a loaded model do not fit together."""
+        self._check_parameters()
         found = require_attributes(
             self,
             dual_coef_="float[n]|float[n, t]",

@@ -140,6 +140,7 @@ class MapModel(BaseEstimator):
 
     def _check_state(self) -> None:
         """Raise ``ValueError`` if the arrays of a loaded model do not fit together."""
+        self._check_parameters()
         found = (
             require_attributes(
                 self,
