@@ -94,7 +94,7 @@ def test_rows_of_weight_0_do_not_count(rows):
     far = np.where(weight[:, None] > 0, rows, 1e6)
     found = stream_landmarks(far, 5, sample_weight=weight)
     assert found.max() <= rows.max()
-    with pytest.raises(ValueError, match="n_landmarks=401 is more than the 400 rows"):
+    with pytest.raises(ValueError, match="n_landmarks=401 is more than the 400 different rows"):
         stream_landmarks(far, 401, sample_weight=weight)
 
 
@@ -134,7 +134,7 @@ def test_bad_parameters(rows, tmp_path):
         ({"n_landmarks": 2.5}, "n_landmarks must be a whole number >= 1, got 2.5"),
         ({"n_landmarks": 2, "rounds": -1}, "rounds must be a whole number >= 0, got -1"),
         ({"n_landmarks": 2, "memory": 0}, "memory, if not None, must be a number > 0"),
-        ({"n_landmarks": 701}, "n_landmarks=701 is more than the 700 rows"),
+        ({"n_landmarks": 701}, "n_landmarks=701 is more than the 700 different rows"),
     ):
         with pytest.raises(ValueError, match=message):
             stream_landmarks(rows, **arguments)

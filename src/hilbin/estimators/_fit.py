@@ -65,7 +65,7 @@ def checked_weights(sample_weight: Any, X: Matrix) -> Array:
         raise ValueError(f"sample_weight[{i}] = {weights[i]} is not a number >= 0")
     if not weights.any():
         raise ValueError("sample_weight is zero for every row")
-    if weights.max() * weights.size > MOST:
+    if weights.max() > MOST / weights.size:
         raise ValueError(
             f"sample_weight is up to {weights.max():.3g}, too large to add up: divide it by that"
         )

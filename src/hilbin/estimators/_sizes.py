@@ -51,8 +51,19 @@ def check_kernel_values(norms: Array) -> None:
         )
 
 
+def finite_scores(scores: Array) -> Array:
+    """Return scores, which must be finite."""
+    bad = ~np.isfinite(scores.reshape(len(scores), -1)).all(axis=1)
+    if bad.any():
+        raise ValueError(
+            f"the score of row {int(np.argmax(bad))} of X is not finite: its values are too large "
+            "for this model"
+        )
+    return scores
+
+
 def without_warnings() -> np.errstate:
-    """Return a context, or decorator, for what ends with :func:`require_finite`."""
+    """Return a context, or decorator, for what ends with a check of the result."""
     return np.errstate(over="ignore", invalid="ignore", divide="ignore")
 
 

@@ -371,7 +371,7 @@ def row_keys(X: Any) -> Array:
 def _bits(values: Array) -> Array:
     """Return values as whole numbers, by their bits if they are not whole."""
     if values.dtype.kind == "f":
-        values = np.ascontiguousarray(values).view(f"u{values.itemsize}")
+        values = np.ascontiguousarray(values, np.float64).view(np.uint64)
     bits = values.astype(np.uint64)
     return bits ^ (bits >> np.uint64(32))  # those of whole float64 are all at the upper end
 

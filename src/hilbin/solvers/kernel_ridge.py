@@ -233,7 +233,8 @@ def _eigen(system: RidgeSystem) -> tuple[Array, Array]:
     if not np.isfinite(A).all():
         raise ValueError("kernel values times weights are not finite: scale X or the weights")
     values, Q = eigh(A, lower=True, overwrite_a=True, check_finite=False, driver="evd")
-    rounded = values >= -ROUNDING * values.max(initial=0)
+    size = float((system.weight * system.gram.diagonal()).max(initial=0.0))  # rows may be alike
+    rounded = values >= -ROUNDING * max(size, values.max(initial=0))
     return np.where(rounded, np.maximum(values, 0), values), Q
 
 

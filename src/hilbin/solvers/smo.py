@@ -244,4 +244,4 @@ def _intercept(problem: Problem, coef: Array, gradient: Array) -> float:
     if free.any():
         return float(up[free].mean())
     ends = [end for end in (up.max(), -down.max()) if np.isfinite(end)]
-    return float(np.mean(ends))
+    return float(np.mean(ends) if ends else np.median(-gradient))  # without ends nothing can move

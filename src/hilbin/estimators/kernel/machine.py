@@ -24,7 +24,12 @@ from hilbin.estimators._fit import (
     last_duals,
     with_callbacks,
 )
-from hilbin.estimators._sizes import check_kernel_values, weighted_mean
+from hilbin.estimators._sizes import (
+    check_kernel_values,
+    finite_scores,
+    weighted_mean,
+    without_warnings,
+)
 from hilbin.estimators.kernel.gram import CallableKernel, Gram, check_gram, resolved
 from hilbin.kernels import Kernel
 from hilbin.solvers import Result
@@ -33,10 +38,7 @@ EXACT_TOL = 1e-12  # of few rows
 FLOAT32_TOL = 1e-3  # from here on single precision is far below the tolerance, as in LIBSVM
 STEPS, SWEEPS = (10_000_000, 200_000), (100_000, 3_000)  # limits; and for few rows to rounding
 STEPS_PER_ROW = 100  # if that is more
-FEWEST_SWEEPS, ENTRIES = (
-    1000,
-    4e9,
-)  # sweeps over the matrix read at most so many entries, or are few
+FEWEST_SWEEPS, ENTRIES = 1000, 4e9  # sweeps read so many entries of the matrix, or are few
 VARIED = 0.01  # share of k(x, x) that is more than the mean of all k(x, y), to be rounded
 SINGLE = 1e30  # largest kernel value in single precision; its inverse is the smallest
 BAND = 32  # MiB of kernel values at a time in prediction
@@ -211,6 +213,7 @@ class KernelMachine(CallbackSupportMixin, KernelEstimator):
         if self.max_time is not None:
             require_positive("max_time, if not None,", self.max_time)
 
+    @without_warnings()
     def _train_on(
         self, X: Matrix, targets: Array, weights: Array, *, few: bool = False
     ) -> Training:
@@ -299,14 +302,17 @@ class KernelMachine(CallbackSupportMixin, KernelEstimator):
             return np.tile(self.intercept_.astype(np.float64), (rows.shape[0], 1))
         return self._sums(self._bands(rows, self.support_vectors_, self.support_), rows.shape[0])
 
+    @without_warnings()
     def _sums(self, bands: Iterator[tuple[slice, Any]], n: int) -> Array:
         """Turn the kernel values of bands of rows into the scores of all machines."""
         coef = self.dual_coef_
+        fits = abs(coef).max() <= SINGLE
         scores = np.empty((n, self.intercept_.size))
         for part, K in bands:
+            K = K if fits else K.astype(np.float64, copy=False)
             coef = coef.astype(K.dtype, copy=False)
             scores[part] = K @ coef + self.intercept_
-        return scores
+        return finite_scores(scores)
 
 
 @estimator

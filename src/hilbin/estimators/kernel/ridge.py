@@ -24,6 +24,7 @@ from hilbin.estimators._fit import checked_weights, outer_level, warn_not_conver
 from hilbin.estimators._sizes import (
     check_kernel_values,
     check_targets,
+    finite_scores,
     require_finite,
     weighted_mean,
     without_warnings,
@@ -151,6 +152,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
         self.X_fit_ = None if self._precomputed else rows.copy()
         return self
 
+    @without_warnings()
     def _gram(self, rows: Matrix, weights: Array) -> Any:
         """Return the Gram matrix; keep ``kernel_``, whose rules look at rows of weight above 0."""
         if self._precomputed:
@@ -180,11 +182,11 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
         check_is_fitted(self, "dual_coef_")
         rows = self._new_rows(X)
         targets = np.empty((rows.shape[0], *self.dual_coef_.shape[1:]))
-        with blas_threads(self.n_jobs):
+        with blas_threads(self.n_jobs), without_warnings():
             for part, K in self._bands(rows, self.X_fit_):
                 targets[part] = K @ self.dual_coef_
         targets += self.intercept_
-        return targets
+        return finite_scores(targets)
 
     def _check_state(self) -> None:
         """Raise ``ValueError`` if the arrays of a loaded model do not fit together."""

@@ -21,7 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 from hilbin._arrays import Array
 from hilbin._parameters import estimator, require_choice, require_positive, require_whole
 from hilbin.estimators._fit import warn_not_converged
-from hilbin.estimators._sizes import require_finite, without_warnings
+from hilbin.estimators._sizes import finite_scores, require_finite, without_warnings
 from hilbin.estimators.linear.base import SumsModel
 from hilbin.estimators.linear.cost import FirstRows, Plan, number_kept
 from hilbin.estimators.linear.passes import (
@@ -358,6 +358,7 @@ class LeastSquares(SumsModel):
         if not result.converged:
             warn_not_converged(self, f"max_iter={self.max_iter} rounds did not suffice")
 
+    @without_warnings()
     def _scores(self, X: Any) -> Array:
         """Return the scores of rows, chunk by chunk."""
         check_is_fitted(self, "coef_")
@@ -366,7 +367,7 @@ class LeastSquares(SumsModel):
             scores_of(self.transformers_, chunk.X, coef, intercept, self._budget)
             for chunk in self._chunks(X)
         ]
-        return np.concatenate(parts) if parts else np.empty((0, len(coef)))
+        return finite_scores(np.concatenate(parts) if parts else np.empty((0, len(coef))))
 
 
 def _norm(W: Array, groups: Sequence[Array] | None) -> float:

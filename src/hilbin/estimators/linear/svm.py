@@ -27,7 +27,7 @@ from hilbin.estimators._fit import (
     random_seed,
     with_callbacks,
 )
-from hilbin.estimators._sizes import require_finite, without_warnings
+from hilbin.estimators._sizes import finite_scores, require_finite, without_warnings
 from hilbin.estimators.linear.base import MapModel, ScoreRegressor
 from hilbin.estimators.linear.passes import (
     Indicators,
@@ -229,6 +229,7 @@ class MapMachine(CallbackSupportMixin, MapModel):
         check_is_fitted(self, "coef_")
         return self._scores_by(X, np.atleast_2d(self.coef_), np.atleast_1d(self.intercept_))
 
+    @without_warnings()
     def _scores_by(self, X: Any, coef: Array, intercept: Array) -> Array:
         """Return the scores of rows by other weights."""
         if isinstance(X, PQCodes):
@@ -240,7 +241,7 @@ class MapMachine(CallbackSupportMixin, MapModel):
             for chunk in self._chunks(X)
             for part in features.slices(chunk, coef.shape[1])
         ]
-        return np.concatenate(parts) if parts else np.empty((0, len(coef)))
+        return finite_scores(np.concatenate(parts) if parts else np.empty((0, len(coef))))
 
     def _require_own_codes(self, codes: PQCodes) -> None:
         """Refuse codes whose words are not those the model has learned."""
