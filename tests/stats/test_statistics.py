@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from hilbin.stats import (
     ClassSums,
     ClusterSums,
+    DistinctSample,
     Moments,
     RowSample,
     Statistic,
@@ -249,3 +250,21 @@ def test_rank_beyond_the_rows():
 def test_what_cannot_be_added_or_made(make, message):
     with pytest.raises(ValueError, match=message):
         make()
+
+
+@given(seed=st.integers(0, 1000), size=st.integers(1, 20), cuts=st.integers(1, 5))
+def test_a_sample_of_different_rows_counts_copies(seed, size, cuts):
+    """Neither the order of rows, nor chunks, nor copies in place of weights change it."""
+    rng = np.random.default_rng(seed)
+    X, weight = rng.normal(size=(15, 2)), rng.integers(0, 4, 15).astype(float)
+    numbers, many = np.arange(15), rng.permutation(np.repeat(np.arange(15), weight.astype(int)))
+    whole = DistinctSample.of(X, size, numbers=numbers, seed=seed, weight=weight)
+    parts = [
+        DistinctSample.of(X[part], size, numbers=numbers[part], seed=seed)
+        for part in np.array_split(many, cuts)
+    ]
+    found = DistinctSample.from_state(sum(parts).state())
+    np.testing.assert_array_equal(found.rows, whole.rows)
+    np.testing.assert_array_equal(found.weight, whole.weight)
+    np.testing.assert_array_equal(found.weight, weight[found.numbers])
+    assert len(found.rows) == min(size, np.count_nonzero(weight))

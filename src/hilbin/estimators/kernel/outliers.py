@@ -45,7 +45,7 @@ class OutlierMachine(OutlierMixin, KernelMachine):
         Tolerance on the gradient of the dual, over the size by which scores differ. Up to 256 rows
         are solved to rounding. Below 1e-3, kernel values are not rounded to single precision.
     max_iter : int, optional
-        Limit of the steps of the solver, by default 100 million.
+        Limit of the steps of the solver, by default 10 million or 100 times the rows.
     memory : float, default=2048
         MiB for the Gram matrix. One that does not fit is computed row by row, and as much of it
         kept.
