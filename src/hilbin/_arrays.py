@@ -106,8 +106,9 @@ def _line_out_of_order(X: Any, name: str) -> int | None:
         np.ascontiguousarray(indices, kind), np.ascontiguousarray(indptr, kind), width
     )
     if fault == "pointer":
-        run = f"from {indptr[line]} to {indptr[line + 1]}, and there are {indices.size} indices"
-        _refuse_sparse(X, name, f"by indptr, {_lines(X)} {line} is {run}")
+        run = " to ".join(str(n) for n in indptr[line : line + 2])
+        told = f"{_lines(X)} {line} is from {run}, and there are {indices.size} indices"
+        _refuse_sparse(X, name, f"by indptr, {told}")
     if fault == "index":
         _refuse_sparse(X, name, f"{_lines(X)} {line} has an index that is not in [0, {width})")
     return line if fault == "order" else None
