@@ -207,7 +207,8 @@ def _least_and_finite(values: Array) -> tuple[float, bool]:
 def _canonical(X: Matrix, ascending: bool) -> Matrix:
     """Sort the columns of every row and add up duplicates, in a copy if something changes."""
     count = int(X.indptr[-1])
-    if ascending and X.data.size == X.indices.size == count:
+    alike = X.indices.dtype == X.indptr.dtype and X.data.size == X.indices.size == count
+    if ascending and alike:
         return X
     arrays = (X.data[:count].copy(), X.indices[:count].copy(), X.indptr.copy())
     X = type(X)(arrays, shape=X.shape)
