@@ -1,11 +1,13 @@
 """How often damaged or forged input crashes, hangs or is refused without a name.
 
-``--target`` runs one target alone, and leaves the figures of the others as they are.
+``--target`` runs one target alone, and leaves the figures of the others as they are; ``--minutes``
+ends it early, and ``--more`` does what is left of its experiments and adds them to the figures.
 """
 
 import importlib.util
 import json
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -22,6 +24,7 @@ COUNTS = {
     "networks": 1_000,
     "checkpoints": 5_000,
 }
+BATCH = 1000
 REQUIRED = {"models": 100_000, "arrays": 100_000, "images": 10_000}
 TEXT = (
     "Every experiment changes something and gives it to the library, in a subprocess: model files "
@@ -41,14 +44,18 @@ def loaded() -> Any:
     return module
 
 
-def measured(targets: list[str], scale: float, n_jobs: int) -> Iterator[tuple[str, dict[str, Any]]]:
+def measured(targets: list[str], given: Any) -> Iterator[tuple[str, dict[str, Any]]]:
     """What became of the experiments of every target."""
-    fuzz = loaded()
+    fuzz, scale = loaded(), 0.002 if given.quick else 1.0
     for target in targets:
         with tempfile.TemporaryDirectory() as folder:
             fuzz.prepared(target, folder)
-            seeds = range(int(scale * COUNTS[target]))
-            report = fuzz.run(target, seeds, folder, batch=2500, n_jobs=n_jobs)
+            done = known().get(target, {}).get("experiments", 0) if given.more else 0
+            seeds = range(done, int(scale * COUNTS[target]))
+            deadline = None if given.minutes is None else time.monotonic() + 60 * given.minutes
+            report = fuzz.run(
+                target, seeds, folder, batch=BATCH, n_jobs=given.jobs, deadline=deadline
+            )
         fuzz.show(report)
         kinds = {"crashes": "crash", "hangs": "hang", "other faults": "fault"}
         found = {name: report.of_kind(kind) for name, kind in kinds.items()}
@@ -62,6 +69,20 @@ def measured(targets: list[str], scale: float, n_jobs: int) -> Iterator[tuple[st
                 "seconds": round(report.seconds),
             },
         )
+
+
+def known() -> dict[str, dict[str, Any]]:
+    """The figures that are recorded."""
+    path = harness.RESULTS / "fuzz.json"
+    if not path.exists():
+        return {}
+    table: dict[str, dict[str, Any]] = json.loads(path.read_text())["figures"]["targets"]
+    return table
+
+
+def added(before: Any, more: Any) -> Any:
+    """The sum of two figures, or both texts."""
+    return ", ".join(filter(None, (before, more))) if isinstance(more, str) else before + more
 
 
 def claims(table: dict[str, dict[str, Any]]) -> list[dict[str, Any]]:
@@ -81,16 +102,15 @@ def main() -> None:
     """Run the targets; record after each, so that what is done is kept."""
     parser = harness.parser(__doc__)
     parser.add_argument("--target", action="append", choices=list(COUNTS), help="this one alone")
-    parser.add_argument("--scale", type=float, default=1.0, help="share of the experiments to do")
+    parser.add_argument("--minutes", type=float, help="time for every target")
+    parser.add_argument("--more", action="store_true", help="add to what is recorded")
     parser.add_argument("--jobs", type=int, default=2, help="workers at a time")
     given = parser.parse_args()
-    path = harness.RESULTS / "fuzz.json"
-    scale = 0.002 if given.quick else given.scale
-    for target, row in measured(given.target or list(COUNTS), scale, given.jobs):
-        known = (
-            path.read_text(encoding="utf-8") if path.exists() else '{"figures": {"targets": {}}}'
-        )
-        table = {**json.loads(known)["figures"]["targets"], target: row}
+    for target, row in measured(given.target or list(COUNTS), given):
+        table = known()
+        if given.more and target in table:
+            row = {name: added(table[target][name], value) for name, value in row.items()}
+        table[target] = row
         ordered = {name: table[name] for name in COUNTS if name in table}
         harness.record(
             "fuzz",

@@ -50,6 +50,14 @@ def test_pointers_for_other_rows():
         check_rows(X, "X")
 
 
+def test_no_rows():
+    X = sp.csr_array((0, 3))
+    assert check_sparse(X, "X")
+    X.indptr = np.array([7])
+    with pytest.raises(ValueError, match="row 0 is from 7, and there are 0 indices"):
+        check_sparse(X, "X")
+
+
 def test_columns_out_of_order():
     """They are put in order in a copy, unless the matrix claims that they are."""
     X = matrix()

@@ -106,8 +106,9 @@ def _line_out_of_order(X: Any, name: str) -> int | None:
         np.ascontiguousarray(indices, kind), np.ascontiguousarray(indptr, kind), width
     )
     if fault == "pointer":
-        run = f"from {indptr[line]} to {indptr[line + 1]}, and there are {indices.size} indices"
-        _refuse_sparse(X, name, f"by indptr, {_lines(X)} {line} is {run}")
+        run = " to ".join(str(n) for n in indptr[line : line + 2])
+        told = f"{_lines(X)} {line} is from {run}, and there are {indices.size} indices"
+        _refuse_sparse(X, name, f"by indptr, {told}")
     if fault == "index":
         _refuse_sparse(X, name, f"{_lines(X)} {line} has an index that is not in [0, {width})")
     return line if fault == "order" else None
@@ -206,7 +207,8 @@ def _least_and_finite(values: Array) -> tuple[float, bool]:
 def _canonical(X: Matrix, ascending: bool) -> Matrix:
     """Sort the columns of every row and add up duplicates, in a copy if something changes."""
     count = int(X.indptr[-1])
-    if ascending and X.data.size == X.indices.size == count:
+    alike = X.indices.dtype == X.indptr.dtype and X.data.size == X.indices.size == count
+    if ascending and alike:
         return X
     arrays = (X.data[:count].copy(), X.indices[:count].copy(), X.indptr.copy())
     X = type(X)(arrays, shape=X.shape)

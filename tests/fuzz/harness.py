@@ -35,7 +35,7 @@ STILL = 6  # times as many seconds on the clock, for a machine that is busy
 STARTING = 300.0  # seconds for a worker to import and open
 MEMORY = 6 << 30  # bytes of address space of a worker, so that absurd sizes fail
 GENERAL = {
-    *("X", "Y", "y", "Input", "images", "scores", "sample", "samples"),
+    *("X", "Y", "y", "Input", "target", "images", "scores", "sample", "samples"),
     *("row", "rows", "column", "columns", "feature", "features"),
 }
 

@@ -61,13 +61,13 @@ template <class T, class Code> void define_look_ups(nb::module_& m) {
   m.def("coded_scores", [](Chunks<const Code> codes, Cube<const T> columns, Cube<const T> weights, Matrix<T> out) {
     nb::gil_scoped_release release;
     require(out.shape(0) == codes.shape(1) && out.shape(1) == weights.shape(2), "out has the wrong shape");
-    coded_scores(word_codes<Code>(codes, columns.shape(0), columns.shape(1)), words_of<T, const T>(columns, weights), out.data());
+    coded_scores(word_codes<Code>(codes, columns.shape(0), columns.shape(2)), words_of<T, const T>(columns, weights), out.data());
   }, "codes"_array, "columns"_array, "weights"_array, "out"_array);
 
   m.def("coded_sums", [](Chunks<const Code> codes, Matrix<const T> slopes, Cube<const T> columns, Cube<T> weights) {
     nb::gil_scoped_release release;
     require(slopes.shape(0) == codes.shape(1) && slopes.shape(1) == weights.shape(2), "slopes have the wrong shape");
-    coded_sums(word_codes<Code>(codes, columns.shape(0), columns.shape(1)), slopes.data(), words_of<T, T>(columns, weights));
+    coded_sums(word_codes<Code>(codes, columns.shape(0), columns.shape(2)), slopes.data(), words_of<T, T>(columns, weights));
   }, "codes"_array, "slopes"_array, "columns"_array, "weights"_array);
 
   m.def("decode_words", [](Chunks<const Code> codes, Cube<const T> words, Rows<T> out) {

@@ -156,6 +156,8 @@ class ScoreCalibration:
 
     def _columns(self, scores: Any) -> Array:
         """Return a column per score: one of two classes, else one for each."""
+        if hasattr(scores, "toarray"):
+            raise TypeError(f"scores must be an array, got {type(scores).__name__}")
         S = np.asarray(scores, np.float64)
         S = S[:, None] if S.ndim == 1 else S
         K = self.classes_.size

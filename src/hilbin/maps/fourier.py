@@ -173,6 +173,8 @@ class FourierMap(ClassNamePrefixFeaturesOutMixin, KernelMap):
         )
         if not found:
             return
+        inner = vars(self).get("feature_map_")
+        require(inner is None or hasattr(inner, "transform"), "feature_map_ does not transform")
         drawn = self.frequencies_ is not None
         require(drawn or self.signs_ is not None, "frequencies_ are missing")
         if not drawn:

@@ -90,6 +90,8 @@ def listed() -> str:
 def check_foreign(value: Any) -> None:
     """Raise ``ValueError`` if an object of scikit-learn does not have the state that it needs."""
     cls = type(value)
+    for name in getattr(cls, "_get_param_names", list)():
+        require(name in vars(value), f"{name} of {cls.__name__} is missing")
     if hasattr(cls, "_parameter_constraints"):
         value._validate_params()
     states = [names[cls.__name__] for names in STATES.values() if cls.__name__ in names]

@@ -164,7 +164,11 @@ class MapModel(BaseEstimator):
             feature_map = getattr(self, name, None)
             maps = feature_map is None or hasattr(feature_map, "transform")
             require(maps, f"{name} does not transform")
-        for group in getattr(self, "transformers_", []):
+        groups = getattr(self, "column_groups", None)
+        require(groups is None or isinstance(groups, list | tuple), "column_groups is no list")
+        fitted = getattr(self, "transformers_", None)
+        require(fitted is None or (isinstance(fitted, list) and fitted), "transformers_ is no list")
+        for group in fitted or []:
             right = isinstance(group, tuple) and len(group) == 3 and isinstance(group[0], str)
             require(right, "transformers_ are not names, columns and maps")
             columns, feature_map = group[1:]
