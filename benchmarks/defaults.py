@@ -13,6 +13,7 @@ import tempfile
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator
+from functools import cache as cached
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -25,11 +26,23 @@ from network import NETWORK, pooled
 from pictures import Pictures, pictures
 from sets import Labeled
 from sklearn.exceptions import ConvergenceWarning
-from trials import FASHION_ROWS, TABLES, Outcome, Task, Trial, by_row, listed, paired
+from trials import (
+    FASHION_ROWS,
+    FRESH,
+    TABLES,
+    UNSEEN,
+    Outcome,
+    Task,
+    Trial,
+    by_row,
+    listed,
+    paired,
+    redrawn,
+    redrawn_pictures,
+)
 
 import hilbin
-import hilbin.auto
-from hilbin.estimators import IntersectionSVC
+from hilbin import ImageClassifier, TableClassifier
 
 OWN, PLAIN, WITH = "hilbin", "defaults", "with the network"
 LOGISTIC = "logistic regression on the network"
@@ -45,7 +58,7 @@ FEW = 5  # images per class
 DRAWS = 3  # of so few: the first files of a folder, the next, the ones after
 IMAGES: dict[str, tuple[str, int | None, float | None, float | None]] = {
     # set, images of a class to train on, per cent required without and with the network
-    "scene15": ("scene15", None, 83.5, 93.3),
+    "scene15, 100 per class": ("scene15", None, 83.5, 93.3),
     "caltech101, 30 per class": ("caltech101", None, 72.5, 93.5),
     "caltech101, 15 per class": ("caltech101", 15, 64.0, 91.8),
     "scene15, 5 per class": ("scene15", FEW, None, None),
@@ -54,39 +67,53 @@ IMAGES: dict[str, tuple[str, int | None, float | None, float | None]] = {
 TOLERATED = 0.5  # points below the best peer, and a standard error
 GAINED = 1.5  # points above logistic regression on the network
 COST_RATIO = 3
-LIBRARY = ("_arrays.py", "_core", "auto", "estimators", "images", "kernels", "maps", "solvers")
+LIBRARY = (
+    "_arrays.py",
+    "_core",
+    "auto",
+    "estimators",
+    "images",
+    "kernels",
+    "maps",
+    "solvers",
+    "stats",
+)
 TEXT = (
-    "TableClassifier and ImageClassifier have no argument but the network's file. The rule by "
-    "which they choose (the candidates, their grids, the number of rows and folds, the preference "
-    "for models that can be explained) is written in hilbin.auto and knows no set. It was **not** "
-    "fixed before test rows had been measured: after a first run on 14 sets the Gaussian on "
-    "features in [0, 1], finer widths, a larger C and exact machines on long tables of few columns "
-    "came in. Points gained then: mfeat fou -1.7, mfeat zer -1.3, mfeat kar -0.1, ijcnn1 -2.0, "
-    "shuttle -0.1. The RBF SVC was changed too: its ties first went to the smallest gamma, which "
-    "cost it 1.3 points on mfeat fac (the first run gained 1.1 there). Each row's code is a "
-    "fingerprint of the library; rows without one are of the first run or shortly after it, "
-    "and sets that are missing have not been measured. The choice "
-    "itself sees training rows alone. The best peer is the one with the most test rows right, so "
-    "it has the advantage of being chosen on them. Peers are scikit-learn's: LinearSVC and RBF "
-    "SVC on standardized rows or features in [0, 1], LinearSVC on square roots of unit mean norm "
-    "or standardized (sets without negative values), tf-idf + LinearSVC (sparse counts), logistic "
-    "regression (also on rows of unit mean norm; at most 200 iterations). Scaling, C (1e-3 to "
-    "1e3; RBF 0.1 to 1e3) and gamma (1/16 to 16 over 1 / (features × variance)) have the best "
-    f"5-fold cross-validation on the training rows, at most {tuned.TUNING_ROWS} of them "
-    "(stratified); a larger C is not tried after two that were worse. The RBF SVC's scaling is "
-    "chosen at C=10 and gamma='scale', and among ties the one with the best neighbors wins. The "
-    "final fit has all training rows. Random forest and "
-    "HistGradientBoosting have their defaults. Splits: the standard ones (ijcnn1 with all its "
-    "49,990 training rows); mfeat the first 100 of a class against the rest; leaves100 the four "
-    "folds of a stratified split; digits the first 1000; fashion_mnist trains on "
-    f"{FASHION_ROWS} random rows of its 60,000, the same for everyone; wine and breast cancer ten "
-    "stratified splits with 30 % to test on. usps has 1 added, so that values are not negative. "
-    "Standard errors are of the paired difference over test rows (a row that is tested several "
-    "times counts once, with its mean). Photographs: mean per-class accuracy; 15 and 5 per class "
-    f"are the first files of the folders, 5 per class {DRAWS} draws of them one after another. "
-    "Logistic regression on the network has the mean of EfficientNet-Lite0's last maps (images "
-    "at 224 x 224), scaling and C tuned as above. One thread, but the machine was shared: "
-    "seconds are good for the order only."
+    "TableClassifier and ImageClassifier as they come; the network's file is the only argument. "
+    "They choose by cross-validation on the training rows alone, by a rule (candidates, grids, "
+    "rows and folds, preference for models with exact reasons) that knows no set.\n\n"
+    "**How the rule was fixed.** Its candidates were changed after test rows of the usual splits "
+    "had been looked at, of all sets but leaves100 and fashion_mnist, so that these splits flatter "
+    "it. It was then frozen (commit c154350; the code of a row is a fingerprint of the library), "
+    "and after that fresh splits were drawn, once: all rows or images of a set were pooled, as "
+    "many of each class as before were drawn to train on, and the rest tests. The rows themselves "
+    "are not new, only their division is. The claims in the README of the package are about fresh "
+    "splits, and about the usual ones of leaves100 and fashion_mnist; the others are shown beside "
+    "them.\n\n"
+    "**Peers** are scikit-learn's: LinearSVC and RBF SVC on standardized rows or features in "
+    "[0, 1], LinearSVC on square roots (no negative values), tf-idf + LinearSVC (sparse counts), "
+    "logistic regression (at most 200 iterations). Scaling, C (1e-3 to 1e3; RBF 0.1 to 1e3) and "
+    "gamma (1/16 to 16 over 1 / (features × variance)) have the best 5-fold cross-validation on "
+    f"at most {tuned.TUNING_ROWS} training rows; a larger C is not tried after two that were "
+    "worse; the final fit has all rows. The best peer is the one with the most test rows right: "
+    "it has the advantage of being chosen on them. Random forest and HistGradientBoosting have "
+    "their defaults.\n\n"
+    "**Usual splits**: as in the sets' descriptions; mfeat the first 100 of a class against the "
+    "rest, leaves100 four stratified folds, digits the first 1000 rows, fashion_mnist "
+    f"{FASHION_ROWS} random rows of its 60,000 to train on, wine and breast cancer ten stratified "
+    "splits with 30 % to test on. usps has 1 added, so that no value is negative. Standard errors "
+    "are of the paired difference over test rows (a row that is tested several times counts once, "
+    "with its mean).\n\n"
+    "**Photographs**: mean per-class accuracy; 15 and 5 per class are the first files to train on "
+    f"of each class (in a fresh split they are in random order), 5 per class in {DRAWS} draws one "
+    "after another. Logistic regression on the network has the mean of EfficientNet-Lite0's last "
+    "maps (images at 224 × 224), scaling and C tuned as above. One thread on a shared, busy "
+    "machine: seconds are good for their order and for ratios within a fit.\n\n"
+    "**What falls short.** scene15 without the network: in earlier trials on the usual split the "
+    "required accuracy was reached only with a channel of edges, which cross-validation on the "
+    "training images did not support; it is not a default. Breast cancer: the ten splits choose "
+    "different models, and never the best peer's LinearSVC on standardized square roots; "
+    "that the candidates are too close to be told apart on 398 rows is likely, not shown."
 )
 
 Figures = dict[str, dict[str, dict[str, Any]]]
@@ -136,6 +163,7 @@ def _save(path: Path, **parts: Any) -> None:
     os.replace(unfinished, path)
 
 
+@cached
 def library() -> str:
     """A fingerprint of the code that decides about models."""
     root, found = Path(hilbin.__file__).parent, hashlib.sha1()
@@ -146,20 +174,6 @@ def library() -> str:
             if path.is_file():
                 found.update(path.read_bytes())
     return found.hexdigest()
-
-
-def table_classifier() -> Any:
-    """TableClassifier, or what was the default before it."""
-    made = getattr(hilbin.auto, "TableClassifier", None)
-    return made() if made else IntersectionSVC()
-
-
-def image_classifier(network: Path | None) -> Any:
-    """ImageClassifier, or None while there is none."""
-    made = getattr(hilbin.auto, "ImageClassifier", None)
-    if made is None or network is None:
-        return made and made()
-    return made(network=network)
 
 
 def measure(make: Callable[[], Any], task: Task) -> Outcome:
@@ -173,9 +187,8 @@ def measure(make: Callable[[], Any], task: Task) -> Outcome:
         middle = time.perf_counter()
         hits.append(np.asarray(model.predict(X_test)) == s.y_test)
         fit, predict = fit + middle - begin, predict + time.perf_counter() - middle
-        choice = getattr(model, "choice_", None)
-        choices.append(choice.best.name if choice else type(model).__name__)
-        choosing += choice_seconds(model) if choice else 0.0
+        choices.append(model.choice_.best.name)
+        choosing += choice_seconds(model)
     return Outcome(by_row(task.trials, hits), fit, predict, listed(choices), choosing)
 
 
@@ -187,45 +200,39 @@ def choice_seconds(model: Any) -> float:
     return float(sum(row["seconds"] for row in model.choice_.table))
 
 
-def table(
-    task: Task, cache: Cache, figures: Figures, *, peers_only: bool, without: set[str]
-) -> None:
+def table(task: Task, cache: Cache, figures: Figures) -> None:
     """Measure everyone on one set."""
-    digest, weights, found = task.digest, task.weights(), {}
-    if not peers_only:
-        key = ("own", library(), digest)
-        found[OWN] = cache.outcome(key, lambda: measure(table_classifier, task))
+    digest, weights = task.digest, task.weights()
+    own = cache.outcome(("own", library(), digest), lambda: measure(TableClassifier, task))
+    outcomes = {OWN: own}
     for name, contender in tuned.CONTENDERS.items():
-        if name not in without:
-            key = ("peer", tuned.REVISIONS.get(name, 1), version("scikit-learn"), name, digest)
-            found[name] = cache.outcome(
-                key, lambda contender=contender: tuned.measure(contender, task)
-            )
-    found = {name: outcome for name, outcome in found.items() if outcome}
+        key = ("peer", version("scikit-learn"), name, digest)
+        outcomes[name] = cache.outcome(
+            key, lambda contender=contender: tuned.measure(contender, task)
+        )
+    found = {name: outcome for name, outcome in outcomes.items() if outcome}
     note(figures, ACCURACY, task, {name: o.accuracy(weights) for name, o in found.items()})
     note(figures, SECONDS, task, {name: o.fit for name, o in found.items()})
     note(figures, CHOSEN, task, {name: o.chosen for name, o in found.items() if o.chosen})
-    best = max((n for n in tuned.PEERS if n in found), default=None,
+    best = max((name for name in tuned.PEERS if name in found),
                key=lambda name: found[name].accuracy(weights))  # fmt: skip
-    if best and OWN in found:
-        points, error = paired(found[OWN], found[best], weights)
-        note(figures, AGAINST, task, {
-            "estimator": type(table_classifier()).__name__,
-            "code": library()[:8],
-            "best peer": best,
-            "best peer, %": found[best].accuracy(weights),
-            "points gained": points,
-            "standard error": error,
-            "choice, s": found[OWN].choosing,
-        })  # fmt: skip
+    points, error = paired(found[OWN], found[best], weights)
+    note(figures, AGAINST, task, {
+        "best peer": best,
+        "best peer, %": found[best].accuracy(weights),
+        "points gained": points,
+        "standard error": error,
+        "choice, s": found[OWN].choosing,
+        "code": library()[:8],
+    })  # fmt: skip
 
 
 def note(figures: Figures, title: str, task: Task, row: dict[str, Any]) -> None:
-    """Enter what was measured on a set, beside what was measured before."""
-    figures.setdefault(title, {}).setdefault(task.name, {}).update(row)
+    """Enter what was measured on a set."""
+    figures.setdefault(title, {})[task.title] = row
 
 
-def image_task(name: str, data: Pictures) -> Task:
+def image_task(name: str, data: Pictures, *, fresh: bool) -> Task:
     """Splits of one set, with image files as rows."""
     per_class = IMAGES[name][1]
     fewest = np.unique(data.y, return_counts=True)[1].min()
@@ -240,43 +247,43 @@ def image_task(name: str, data: Pictures) -> Task:
         test = np.array([str(path) for path in data.test])
         split = Labeled(files, data.y[kept], test, data.y_test)
         trials.append(Trial(split, np.arange(data.y_test.size)))
-    return Task(name, trials, per_class=True)
+    return Task(name, trials, per_class=True, fresh=fresh)
 
 
 def photos(
-    task: Task, cache: Cache, figures: Figures, *, network: Path | None, peers_only: bool
+    task: Task, data: Pictures, cache: Cache, figures: Figures, network: Path | None
 ) -> None:
     """Measure the defaults without and with the network, and logistic regression on it."""
-    weights, found = task.weights(), {}
+    weights, outcomes = task.weights(), {}
     key = (task.name, *(names(trial.data.X) for trial in task.trials))
     if network:
-        rows = network_rows(task, network, cache)
-        peer = ("peer", 1, LOGISTIC, *key)
-        found[LOGISTIC] = cache.outcome(peer, lambda: tuned.measure(tuned.logistic, rows))
-    files = {PLAIN: None, WITH: network} if network else {PLAIN: None}
-    if IMAGES[task.name][2] is None:
-        files.pop(PLAIN)
-    if peers_only or image_classifier(None) is None:
-        files.clear()
-    for name, file in files.items():
+        rows = network_rows(task, data, network, cache)
+        peer = ("peer", version("scikit-learn"), LOGISTIC, *key)
+        outcomes[LOGISTIC] = cache.outcome(peer, lambda: tuned.measure(tuned.logistic, rows))
+    models = {PLAIN: None, WITH: network} if network else {PLAIN: None}
+    if IMAGES[task.name][1] == FEW:
+        models.pop(PLAIN)
+    for name, file in models.items():
         own = ("own", library(), name, *key)
-        found[name] = cache.outcome(
-            own, lambda file=file: measure(lambda: image_classifier(file), task)
+        outcomes[name] = cache.outcome(
+            own, lambda file=file: measure(lambda: ImageClassifier(network=file), task)
         )
-    found = {name: outcome for name, outcome in found.items() if outcome}
+    found = {name: outcome for name, outcome in outcomes.items() if outcome}
     row: dict[str, Any] = {name: o.accuracy(weights) for name, o in found.items()}
-    if WITH in found and LOGISTIC in found:
+    if WITH in found:
         row["points gained"], row["standard error"] = paired(found[WITH], found[LOGISTIC], weights)
-    note(figures, PHOTOS, task, row)
-    for name in files:
-        costs(task, name, found[name], figures)
+    note(figures, PHOTOS, task, row | {"code": library()[:8]})
+    for name in models:
+        costs(f"{task.title}, {name}", found[name], figures)
 
 
-def network_rows(task: Task, network: Path, cache: Cache) -> Task:
+def network_rows(task: Task, data: Pictures, network: Path, cache: Cache) -> Task:
     """The same splits, with the network's output as rows."""
+    files = sorted(str(file) for file in (*data.train, *data.test))
+    every = cache.rows(("pooled", names(files)), lambda: pooled(network, files))
 
-    def rows(files: Any) -> Any:
-        return cache.rows(("pooled", names(files)), lambda: pooled(network, files))
+    def rows(some: Any) -> Any:
+        return every[np.searchsorted(files, some)]
 
     trials = [
         trial._replace(data=s._replace(X=rows(s.X), X_test=rows(s.X_test)))
@@ -291,12 +298,10 @@ def names(files: Any) -> list[str]:
     return ["/".join(Path(file).parts[-4:]) for file in files]
 
 
-def costs(task: Task, name: str, own: Outcome, figures: Figures) -> None:
+def costs(name: str, own: Outcome, figures: Figures) -> None:
     """Seconds of the choice, and of all the rest of fit: features and the final model."""
-    if not own.choosing:
-        return
     rest = own.fit - own.choosing
-    figures.setdefault(COST, {})[f"{task.name}, {name}"] = {
+    figures.setdefault(COST, {})[name] = {
         "choice, s": own.choosing,
         "features and final fit, s": rest,
         "ratio": own.choosing / rest,
@@ -304,43 +309,79 @@ def costs(task: Task, name: str, own: Outcome, figures: Figures) -> None:
     }
 
 
+def decisive(name: str) -> bool:
+    """Whether nobody had looked at the split before the rule was fixed."""
+    return name.endswith(FRESH) or name.startswith(UNSEEN)
+
+
 def make_claims(figures: Figures) -> list[dict[str, Any]]:
-    """What is promised, beside what was measured."""
-    against, accuracy = figures.get(AGAINST, {}), figures.get(ACCURACY, {})
-    gains = {name: row["points gained"] + row["standard error"] for name, row in against.items()}
-    claims = by_set("Tables at defaults, points gained plus one standard error", gains, -TOLERATED,
-                    against="best tuned peer", unit=" points")  # fmt: skip
-    if against:
-        own, best = (
-            float(np.mean(each))
-            for each in (
-                [accuracy[name][OWN] for name in against],
-                [row["best peer, %"] for row in against.values()],
-            )
-        )
-        claims.append(claim(f"Tables at defaults, mean accuracy gained, {len(against)} sets",
-                            own - best, 0, ">", against="best tuned peer of each set",
-                            unit=" points", headline=True))  # fmt: skip
-    for name, row in figures.get(PHOTOS, {}).items():
-        claims += photo_claims(name, row)
+    """What is promised, beside what was measured; first on splits that nobody had looked at."""
+    claims = []
+    for fresh in (True, False):
+        claims += table_claims(figures, fresh=fresh)
+        for name, row in figures.get(PHOTOS, {}).items():
+            if decisive(name) == fresh:
+                claims += photo_claims(name, row)
     ratios = {name: row["ratio"] for name, row in figures.get(COST, {}).items()}
     return claims + by_set("Time of the choice", ratios, COST_RATIO, "<=",
                            against="features and final fit")  # fmt: skip
 
 
+def table_claims(figures: Figures, *, fresh: bool) -> list[dict[str, Any]]:
+    """Those of all tables whose splits nobody had looked at, or of the others."""
+    rows = {n: row for n, row in figures.get(AGAINST, {}).items() if decisive(n) == fresh}
+    what = f"Tables at defaults, {'fresh' if fresh else 'usual'} splits"
+    gains = {name: row["points gained"] + row["standard error"] for name, row in rows.items()}
+    claims = by_set(f"{what}, points gained plus one standard error", gains, -TOLERATED,
+                    against="best tuned peer", unit=" points", headline=fresh)  # fmt: skip
+    if rows:
+        gained = float(np.mean([row["points gained"] for row in rows.values()]))
+        claims.append(claim(f"{what}, mean accuracy gained, {len(rows)} sets", gained, 0, ">",
+                            against="best tuned peer of each set", unit=" points",
+                            headline=fresh))  # fmt: skip
+    return claims
+
+
 def photo_claims(name: str, row: dict[str, Any]) -> list[dict[str, Any]]:
     """Those of one set."""
-    required = dict(zip((PLAIN, WITH), IMAGES[name][2:], strict=True))
+    fresh = decisive(name)
+    required = dict(zip((PLAIN, WITH), IMAGES[name.removesuffix(f", {FRESH}")][2:], strict=True))
     claims = [
-        claim(f"Photographs, {kind}: accuracy, {name}", row[kind], least, unit=" %", headline=True)
+        claim(f"Photographs, {kind}: accuracy, {name}", row[kind], least, unit=" %", headline=fresh)
         for kind, least in required.items()
         if kind in row and least is not None
     ]
     if "points gained" in row:
         least = 0 if required[WITH] is None else GAINED
         claims.append(claim(f"Photographs, {WITH}: points gained, {name}", row["points gained"],
-                            least, against=LOGISTIC, unit=" points", headline=True))  # fmt: skip
+                            least, against=LOGISTIC, unit=" points", headline=fresh))  # fmt: skip
     return claims
+
+
+def text(figures: Figures) -> str:
+    """TEXT, what the mean of the tables rests on, and what has not been measured."""
+    against, rates = figures.get(AGAINST, {}), figures.get(ACCURACY, {})
+    gains = {n: row["points gained"] for n, row in against.items() if decisive(n)}
+    parts = [TEXT]
+    if len(gains) > 1:
+        top = max(gains, key=gains.__getitem__)
+        rest = float(np.mean([gain for name, gain in gains.items() if name != top]))
+        parts.append(f"**The mean of the tables** on fresh splits includes {top} "
+                     f"({gains[top]:+.2f} points); without it, it is {rest:+.2f}.")  # fmt: skip
+    done = {*against, *figures.get(PHOTOS, {})}
+    wanted = [
+        Task(name, [], fresh=fresh).title
+        for name in (*TABLES, *IMAGES)
+        for fresh in ([False] if name.startswith(UNSEEN) else [False, True])
+    ]
+    missing = [name for name in wanted if name not in done]
+    unboosted = [n for n, row in rates.items() if tuned.BOOSTED not in row and "reuters" not in n]
+    if missing:
+        parts.append(f"**Not measured** with this code, for lack of time (expensive sets were put "
+                     f"off while figures were on the screen): {'; '.join(missing)}.")  # fmt: skip
+    if unboosted:
+        parts.append(f"**{tuned.BOOSTED}** was not measured on {'; '.join(unboosted)}.")
+    return "\n\n".join(parts)
 
 
 def write(figures: Figures) -> None:
@@ -353,8 +394,8 @@ def record(figures: Figures, *, quick: bool) -> None:
     """Record what there is, sets in their order."""
     order = [*TABLES, *IMAGES]
 
-    def place(name: str) -> int:
-        return max((i for i, each in enumerate(order) if name.startswith(each)), default=-1)
+    def place(name: str) -> tuple[int, bool]:
+        return max(i for i, each in enumerate(order) if name.startswith(each)), FRESH in name
 
     ordered = {
         title: {name: figures[title][name] for name in sorted(figures[title], key=place)}
@@ -362,7 +403,7 @@ def record(figures: Figures, *, quick: bool) -> None:
         if title in figures
     }
     harness.record("defaults", ordered, make_claims(ordered), title="Whether the defaults win",
-                   text=TEXT, quick=quick)  # fmt: skip
+                   text=text(ordered), quick=quick)  # fmt: skip
 
 
 def recorded() -> Figures:
@@ -373,21 +414,17 @@ def recorded() -> Figures:
 
 def arguments() -> Any:
     parser = harness.parser(__doc__)
-    parser.add_argument("--only", default="", help="sets, by commas, also the first word of names "
-                        "('usps,mfeat'); figures of the others stay")  # fmt: skip
+    parser.add_argument("--only", nargs="*", default=(), help="sets, or first words of their names "
+                        "('usps mfeat'); figures of the others stay")  # fmt: skip
     parser.add_argument("--part", choices=("tables", "photos"), help="only this one")
     parser.add_argument("--cache", type=Path, help="folder of outcomes and features")
-    parser.add_argument("--peers-only", action="store_true", help="do not measure the library")
-    parser.add_argument("--without", default="", help="contenders to leave out, by commas")
+    parser.add_argument("--split", choices=("usual", "fresh"), help="only splits of this kind")
     return parser.parse_args()
 
 
-def chosen(names: Iterable[str], only: str) -> list[str]:
-    """Those asked for."""
-    asked = [each.strip() for each in only.split(",") if each.strip()]
-    return [
-        n for n in names if not asked or any(n == a or n.split()[0].strip(",") == a for a in asked)
-    ]
+def chosen(names: Iterable[str], only: Iterable[str]) -> list[str]:
+    """Those asked for, or all."""
+    return [n for n in names if not only or any(a in (n, n.split()[0].strip(",")) for a in only)]
 
 
 def main() -> None:
@@ -408,24 +445,30 @@ def main() -> None:
     record(figures, quick=args.quick)
 
 
+def kinds(name: str, args: Any) -> list[bool]:
+    """Whether splits are to be fresh: no, yes or both."""
+    found = [False] if name.startswith(UNSEEN) else [False, True]
+    return [fresh for fresh in found if args.split in (None, "fresh" if fresh else "usual")]
+
+
 def all_tables(args: Any, cache: Cache, figures: Figures) -> Iterator[tuple[str, float]]:
     """Yield name and seconds of each set that is measured."""
-    options = {"peers_only": args.peers_only, "without": set(args.without.split(","))}
     for name in chosen(TABLES, args.only):
-        trials = TABLES[name](args.data)
+        trials = TABLES[name](args.data) if kinds(name, args) else None
         if trials is None:
             continue
         if args.quick:
             few = trials[0].data.sample(200, 100)
             trials = [Trial(few, np.arange(few.y_test.size))]
-        task = Task(name, trials)
-        yield name, harness.seconds(lambda task=task: table(task, cache, figures, **options))
+        for fresh in kinds(name, args):
+            task = Task(name, redrawn(trials) if fresh else trials, fresh=fresh)
+            yield task.title, harness.seconds(lambda task=task: table(task, cache, figures))
 
 
 def all_photos(args: Any, cache: Cache, figures: Figures) -> Iterator[tuple[str, float]]:
     """The same for photographs."""
-    network = (args.data or Path()) / NETWORK
-    options = {"network": network if network.exists() else None, "peers_only": args.peers_only}
+    file = (args.data or Path()) / NETWORK
+    network = file if file.exists() else None
     sets: dict[str, Pictures | None] = {}
     with tempfile.TemporaryDirectory() as scratch:
         for name in chosen(IMAGES, args.only):
@@ -434,10 +477,17 @@ def all_photos(args: Any, cache: Cache, figures: Figures) -> Iterator[tuple[str,
                 found = pictures(args.data, data, Path(scratch))
                 sets[data] = found.sample(6) if found and args.quick else found
             images = sets[data]
-            if images is None:
-                continue
-            task = image_task(name, images)
-            yield name, harness.seconds(lambda task=task: photos(task, cache, figures, **options))
+            for fresh in kinds(name, args) if images else ():
+                split = redrawn_pictures(images) if fresh else images
+                task = image_task(name, split, fresh=fresh)
+                yield (
+                    task.title,
+                    harness.seconds(
+                        lambda task=task, images=images: photos(
+                            task, images, cache, figures, network
+                        )
+                    ),
+                )
 
 
 if __name__ == "__main__":

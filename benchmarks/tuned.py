@@ -29,8 +29,6 @@ SCALED, ROOTS, TFIDF = "scaled LinearSVC", "√ + LinearSVC", "tf-idf + LinearSV
 LOGISTIC, RBF = "logistic regression", "RBF SVC"
 PEERS = (SCALED, ROOTS, TFIDF, LOGISTIC, RBF)
 FOREST, BOOSTED = "random forest", "HistGradientBoosting"
-SHOWN = (FOREST, BOOSTED)
-REVISIONS = {RBF: 2}  # of contenders, else 1: with another one nothing is taken from a cache
 
 
 class UnitNorm(TransformerMixin, BaseEstimator):
