@@ -77,7 +77,8 @@ def require_regular(path: str | os.PathLike[str]) -> None:
     if not stat.S_ISREG(mode):
         kinds = {stat.S_IFDIR: "a folder", stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket"}
         kind = kinds.get(stat.S_IFMT(mode), "a device")
-        raise OSError(f"{os.fspath(path)}: is {kind}, not a file")
+        wrong = IsADirectoryError if stat.S_ISDIR(mode) else OSError
+        raise wrong(f"{os.fspath(path)}: is {kind}, not a file")
 
 
 def _umask() -> int:

@@ -287,7 +287,8 @@ def attributes(header, name):
 def test_forged_lookups_are_refused(path, n_bins):
     """The core would read beyond them."""
     X = np.random.default_rng(0).uniform(size=(300, 3))
-    fitted = IntersectionSVC(n_bins=n_bins, strategy="quantile").fit(X, X[:, 0] > 0.5)
+    strategy = "uniform" if n_bins is None else "quantile"
+    fitted = IntersectionSVC(n_bins=n_bins, strategy=strategy).fit(X, X[:, 0] > 0.5)
     original = vars(fitted._lookup).copy(), vars(fitted.binner_).copy()
     forgeries = [(0, "offsets", fitted._lookup.offsets + 1000)]
     forgeries += [(0, "offsets", fitted._lookup.offsets[::-1].copy())]

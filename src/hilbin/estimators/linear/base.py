@@ -17,7 +17,7 @@ from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin, clone,
 from sklearn.utils import get_tags
 from sklearn.utils.multiclass import check_classification_targets
 
-from hilbin._arrays import Array, validate_data
+from hilbin._arrays import Array, Matrix, validate_data
 from hilbin._parameters import estimator, require_positive, require_whole
 from hilbin._state import require, require_attributes
 from hilbin.estimators._fit import checked_weights, random_seed
@@ -37,7 +37,8 @@ from hilbin.estimators.linear.transformers import (
     need_rows,
     require_plain_inner_product,
 )
-from hilbin.stats import ClassSums, Moments
+from hilbin.estimators.probability import row_keys
+from hilbin.stats import ClassSums, DistinctSample, Moments
 from hilbin.stream import Chunk, Chunks, as_chunks
 
 MEBIBYTE = 1 << 20
@@ -283,7 +284,12 @@ class SumsModel(MapModel):
         wanted = max(FIRST_ROWS, self.n_fit_samples if fits else 0)
         rows = model._first_rows(X, y, wanted, n_rows)
         asked, seed = model._transformers(), random_seed(self.random_state)
-        measured = measure(rows, lambda sample: fitted(asked, sample, seed))
+
+        def fit(X: Matrix) -> list[Transformer]:
+            size = self.n_fit_samples
+            return fitted(asked, DistinctSample.of(X, size, numbers=row_keys(X), seed=seed), seed)
+
+        measured = measure(rows, fit)
         surveys = fits or (not lies_in_memory(X) and y is None and is_classifier(self))
         plan = model._plan(measured.widths, rows, n_workers)
         plan = plan._replace(read=plan.read + surveys)
