@@ -12,7 +12,7 @@ from PIL import Image
 
 from hilbin.cli import _patches
 from hilbin.cli._patches import PHOTOGRAPHS, halves, photographs, write_patches
-from hilbin.cli.demo import Shown, summary
+from hilbin.cli.demo import BASELINE, Shown, summary
 
 pytest.importorskip("skimage", reason="needs scikit-image")
 FEW = ("brick", "grass", "page")
@@ -81,11 +81,11 @@ def test_the_demo(few, tmp_path, monkeypatch, cli_json):
     assert (found["n_classes"], found["n_train"]) == (3, 18)
     assert found["accuracy"] > 0.8
     assert 0 < found["linear_accuracy"] <= 1
-    files = {"report.html", "mistakes.csv", "why.png", "photographs.hilbin", "linear.hilbin"}
+    files = {"report.html", "mistakes.csv", "why.png", "photographs.hilbin"}
     assert {p.name for p in out.iterdir()} == {*files, "train", "test"}
     text = (out / "report.html").read_text(encoding="utf-8")
     assert found["report"] == str(out / "report.html")
-    assert ">linear kernel<" in text
+    assert "square roots" in text
     assert f"{100 * found['accuracy']:.1f}" in text
     with open(out / "mistakes.csv", newline="", encoding="utf-8") as file:
         assert len(list(csv.reader(file))) - 1 == round(found["n_test"] * (1 - found["accuracy"]))
@@ -93,7 +93,7 @@ def test_the_demo(few, tmp_path, monkeypatch, cli_json):
         assert picture.format == "PNG"
     lines = summary(Shown(**found))
     assert str(out / "report.html") in lines
-    assert f"linear {found['linear_accuracy']:.1%}" in lines
+    assert f"{BASELINE} {found['linear_accuracy']:.1%}" in lines
 
 
 def test_files_of_others_are_kept(few, tmp_path, cli):
