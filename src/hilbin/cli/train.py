@@ -264,7 +264,8 @@ def seconds_of(budget: str) -> float:
 def summary(trained: Trained) -> str:
     """Return what the command prints."""
     about = trained.metadata
-    size = f"{trained.n_bytes / 1e6:.1f} MB"
+    n = trained.n_bytes
+    size = f"{n / 1e6:.1f} MB" if n > 1e5 else f"{n / 1e3:.0f} kB"
     first, *rest = trained.model.summary().splitlines()
     lines = [f"{trained.output}: {first}, {size}", *rest]
     if about["suspicious"]:
