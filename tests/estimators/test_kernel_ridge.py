@@ -141,9 +141,9 @@ def test_prediction_by_bands():
     called = KernelRidge(Gaussian(2.0).gram, 0.1).fit(X, Y[:, 0])
     expected = model.predict(NEW)
     cross = Gaussian(2.0).gram(NEW, X)
-    with config_context(working_memory=8 * 120 * 7 / 2**20):  # two rows at a time
+    with config_context(working_memory=2 * 8 * 120 * 7 / 2**20):  # two rows at a time
         heights = [
-            K.shape[0] for _, K in model.kernel_.tiles(NEW, X, memory=8 * 120 * 7 / 3 / 2**20)
+            K.shape[0] for _, K in model.kernel_.tiles(NEW, X, memory=2 * 8 * 120 * 7 / 3 / 2**20)
         ]
         assert max(heights) == 2
         for found in (model.predict(NEW), given.predict(cross), called.predict(NEW)):

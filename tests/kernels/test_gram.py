@@ -97,7 +97,7 @@ def test_wide_sparse_rows_are_never_densified():
 
 @pytest.mark.parametrize("kernel", [Chi2(), Exponential(Chi2()), GCS(radius=0.2)], ids=repr)
 def test_tiles_keep_to_the_memory(kernel, histograms):
-    bands = list(kernel.tiles(histograms, memory=70 * 8 * 12 / 2**20))
+    bands = list(kernel.tiles(histograms, memory=2 * 70 * 8 * 12 / 2**20))
     assert [rows.stop - rows.start for rows, _ in bands] == [12] * 5 + [10]
     assert all(sp.issparse(K) == kernel.compact for _, K in bands)
 
@@ -105,7 +105,7 @@ def test_tiles_keep_to_the_memory(kernel, histograms):
 def test_tiles_default_to_scikit_learns_setting(histograms):
     from sklearn import config_context
 
-    with config_context(working_memory=70 * 8 * 35 / 2**20):
+    with config_context(working_memory=2 * 70 * 8 * 35 / 2**20):
         assert len(list(Chi2().tiles(histograms))) == 2
     assert len(list(Chi2().tiles(histograms))) == 1
 

@@ -130,7 +130,8 @@ class Kernel:
         ----------
         X, Y : as in :meth:`gram`
         memory : float, optional
-            MiB for one band; scikit-learn's ``working_memory`` setting by default.
+            MiB for two bands, the one that is computed and the one before, which a loop still
+            holds; scikit-learn's ``working_memory`` setting by default.
         n_jobs : int, optional
             Threads, as in joblib.
 
@@ -145,7 +146,7 @@ class Kernel:
             raise ValueError(f"memory must be a number of MiB > 0, got {memory!r}")
         x, y = check_pair(X, Y, nonnegative=self._demand())
         y = x if y is None else y
-        height = max(1, int(budget // (y.dtype.itemsize * max(1, y.shape[0]))))
+        height = max(1, int(budget // (2 * y.dtype.itemsize * max(1, y.shape[0]))))
         return (
             (slice(i, min(i + height, x.shape[0])), self._gram(x[i : i + height], y, n_jobs))
             for i in range(0, x.shape[0], height)
