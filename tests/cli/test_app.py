@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -22,6 +23,12 @@ def test_help_imports_nothing_heavy(words):
     )
     done = subprocess.run([sys.executable, "-c", script, *words], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+def test_click_is_not_imported():
+    """It is not of the extra; typer may have a copy of its own."""
+    for path in Path(hilbin.__file__).with_name("cli").glob("*.py"):
+        assert "import click" not in path.read_text()
 
 
 def test_version(cli):

@@ -11,7 +11,6 @@ import warnings
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-import click
 import typer
 
 DONE, SOME_UNREADABLE, FAILED, BUG, INTERRUPTED = 0, 1, 2, 70, 130
@@ -46,7 +45,7 @@ def command(function: Callable[..., int]) -> Callable[..., None]:
             except KeyboardInterrupt as error:
                 complain(": ".join(["interrupted", *map(str, error.args)]))
                 code = INTERRUPTED
-            except (typer.Exit, typer.Abort, click.ClickException):
+            except (typer.Exit, typer.Abort):
                 raise
             except Exception as error:
                 code = _report_bug(error)
