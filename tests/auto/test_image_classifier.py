@@ -273,7 +273,7 @@ def test_wrong_images_are_refused(folder, tmp_path):
 def test_names_of_features(tmp_path):
     color = ImageSample([np.tile(np.array([[[255, 0, 0]]], np.uint8), (64, 64, 1))], 10)
     grays = ImageSample([np.full((64, 64, 3), 7, np.uint8)], 10)
-    assert resolve("auto", color) == "sift+centrist+color+hog+lbp"
+    assert resolve("auto", color) == "sift+fisher+centrist+color+hog+lbp"
     assert "color" not in resolve("auto", grays)
     assert resolve("lbp", grays) == "lbp"
     network = tmp_path / "n.onnx"

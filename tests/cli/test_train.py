@@ -104,7 +104,7 @@ def test_python_gives_the_same_model_of_tables(tmp_path, cli, content_of):
 @pytest.mark.parametrize("features", ["auto", "lbp", "hog+centrist"])
 def test_features(photos, tmp_path, cli_json, features):
     found = cli_json("train", photos, "-o", tmp_path / "m.hilbin", "--features", features)
-    expected = "sift+centrist+color+hog+lbp" if features == "auto" else features
+    expected = "sift+fisher+centrist+color+hog+lbp" if features == "auto" else features
     assert found["features"] == expected
     assert found["cv"]["accuracy"] > 0.6
     assert [p.name for p in tmp_path.iterdir()] == ["m.hilbin"]  # no cache is left

@@ -8,6 +8,7 @@ from sklearn.cluster import KMeans
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from hilbin.images import FHOG, BagOfWords, Codebook, DenseSIFT, FisherVector
+from hilbin.images.words import paint
 
 PICTURES = [drawn(i) for i in range(6)]
 
@@ -115,6 +116,46 @@ def test_fisher_vector_by_its_definition():
     )
 
 
+def fisher_terms(fisher, picture):
+    """What every descriptor adds to every sum: points x (2 K d)."""
+    x, shares = fisher._shares(fisher.descriptor_.points(picture))
+    u = (x[:, None] - fisher.means_) / fisher.deviations_
+    first = shares[:, :, None] * u / np.sqrt(fisher.weights_)[:, None]
+    second = shares[:, :, None] * (u**2 - 1) / np.sqrt(2 * fisher.weights_)[:, None]
+    return np.hstack([first.reshape(len(x), -1), second.reshape(len(x), -1)])
+
+
+def test_parts_of_a_fisher_vector_are_a_histogram():
+    fisher = FisherVector(DenseSIFT(6, (4,)), 3, n_dimensions=5, parts=True, random_state=0)
+    row = fisher.fit(PICTURES).transform_image(PICTURES[0])
+    sums = fisher_terms(fisher, PICTURES[0]).sum(axis=0)
+    expected = np.append(np.maximum(sums, 0), np.maximum(-sums, 0)) / np.abs(sums).sum()
+    np.testing.assert_allclose(row, expected, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("parts", [False, True])
+def test_descriptors_share_what_a_fisher_vector_contributes(parts):
+    fisher = FisherVector(DenseSIFT(6, (4,)), 3, n_dimensions=5, parts=parts, random_state=0)
+    fisher.fit(PICTURES)
+    terms = fisher_terms(fisher, PICTURES[0])
+    sums = terms.sum(axis=0)
+    amounts = np.random.default_rng(0).normal(size=fisher._n_features_out)
+    expected, absent = np.zeros(len(terms)), 0.0
+    for f, amount in enumerate(amounts):
+        wanted = (1 if f < sums.size else -1) if parts else np.sign(sums[f])
+        t = terms[:, f % sums.size]
+        if np.sign(sums[f % sums.size]) == wanted:
+            agreeing = np.where(np.sign(t) == wanted, np.abs(t), 0)
+            expected += amount * agreeing / agreeing.sum()
+        else:
+            absent += amount
+    heat = fisher.to_pixels(PICTURES[0], amounts)
+    (grid,) = fisher.descriptor_.local(PICTURES[0])
+    painted = paint(PICTURES[0].shape, [grid], [expected.reshape(grid.features.shape[:2])])
+    np.testing.assert_allclose(heat, painted + absent / heat.size, rtol=1e-5, atol=1e-8)
+    assert heat.sum() == pytest.approx(amounts.sum())
+
+
 def test_fisher_vector_of_many_narrow_dimensions():
     fisher = FisherVector(DenseSIFT(6, (4,)), 2, n_dimensions=64, random_state=0).fit(PICTURES)
     fisher.deviations_ = fisher.deviations_ * np.float32(1e-4)  # their product is below float32
@@ -125,6 +166,8 @@ def test_fisher_vector_of_many_narrow_dimensions():
 
 def test_fisher_vector_of_nothing_is_zero():
     fisher = FisherVector(DenseSIFT(6, (4,)), 2, n_dimensions=4, random_state=0).fit(PICTURES)
-    assert not fisher.transform_image(np.zeros((3, 3), np.uint8)).any()
+    nothing = np.zeros((3, 3), np.uint8)
+    assert not fisher.transform_image(nothing).any()
+    np.testing.assert_allclose(fisher.to_pixels(nothing, np.ones(16)), 16 / 9)
     with pytest.raises(ValueError, match="n_components"):
         FisherVector(DenseSIFT(6, (4,)), 10**5).fit(PICTURES)

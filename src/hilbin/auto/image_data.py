@@ -29,7 +29,6 @@ from hilbin.images import (
     DESCRIPTORS,
     ImageError,
     ImageFeatures,
-    SpatialPyramid,
     labeled_images,
 )
 from hilbin.images._base import FeatureError
@@ -157,15 +156,15 @@ def _suits(entry: NamedFeatures, sample: ImageSample) -> bool:
     return entry.argument is None and (entry.suits is None or entry.suits(sample))
 
 
-def _finer(words: SpatialPyramid, sample: ImageSample) -> SpatialPyramid:
-    """Return the words of SIFT at three scales, twice as many if there are many images."""
-    bag = words.words
-    if sample.side >= LARGE_ENOUGH:
-        sizes = (4, 6, 8) if sample.side >= LARGE else (3, 4, 6)
-        words.set_params(words__descriptor__bin_sizes=sizes)
-    if sample.n_images >= MANY:
-        words.set_params(words__n_words=2 * bag.n_words)
-    return words
+def _finer(made: Any, sample: ImageSample) -> Any:
+    """Return SIFT at three scales, and twice as many words if there are many images."""
+    known = made.get_params()
+    for name in ("descriptor__bin_sizes", "words__descriptor__bin_sizes"):
+        if name in known and sample.side >= LARGE_ENOUGH:
+            made.set_params(**{name: (4, 6, 8) if sample.side >= LARGE else (3, 4, 6)})
+    if "words__n_words" in known and sample.n_images >= MANY:
+        made.set_params(words__n_words=2 * known["words__n_words"])
+    return made
 
 
 def transformer(features: str, sample: ImageSample, *, seed: int, max_side: int | None) -> Any:
@@ -179,7 +178,7 @@ def transformer(features: str, sample: ImageSample, *, seed: int, max_side: int 
             made = DESCRIPTORS[kind].make(sample, seed, *([argument] if colon else []))
         except ValueError as error:
             raise ValueError(f"features: {error}") from None
-        parts.append((label, _finer(made, sample) if kind == "sift" else made))
+        parts.append((label, _finer(made, sample) if kind in ("sift", "fisher") else made))
     return ImageFeatures(parts, max_side=max_side)
 
 

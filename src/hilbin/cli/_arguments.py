@@ -9,9 +9,9 @@ from typing import Annotated
 import typer
 
 FEATURES = (
-    "auto, or joined by +: sift (dense SIFT, visual words), centrist (census transform), color "
-    "(color histogram), hog (oriented gradients), lbp (local binary patterns), edges (census "
-    "transform of edges), onnx:FILE (maps of your own network)."
+    "auto, or joined by +: sift (dense SIFT, visual words), fisher (dense SIFT, Fisher vectors), "
+    "centrist (census transform), color (color histogram), hog (oriented gradients), lbp (local "
+    "binary patterns), edges (census transform of edges), onnx:FILE (maps of your own network)."
 )
 KERNELS = "auto, intersection, chi2, js, hellinger, linear or exp-chi2; for tables also gaussian."
 

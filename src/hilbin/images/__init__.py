@@ -77,6 +77,11 @@ DESCRIPTORS: dict[str, NamedFeatures] = {
         lambda sample, seed: SpatialPyramid(BagOfWords.for_sample(sample, seed), 3),
         suits=lambda sample: BagOfWords.n_words_for(sample) >= 2,
     ),
+    "fisher": NamedFeatures(
+        "Fisher vectors of dense SIFT, their positive and negative parts",
+        lambda sample, seed: FisherVector.for_sample(sample, seed),
+        suits=lambda sample: FisherVector.n_components_for(sample) >= 8,
+    ),
     "centrist": NamedFeatures(
         "census transform, spatial pyramid of 3 levels",
         lambda sample, seed: SpatialPyramid(Centrist(), 3),

@@ -178,6 +178,12 @@ def _means(points: Array, labels: Array, scores: Array, words: Array) -> Array:
     return new
 
 
+def count_points(descriptor: LocalDescriptor, sample: ImageSample) -> float:
+    """Return about how many descriptors all images have that a sample was drawn from."""
+    each = [len(descriptor.points(image)) for image in sample.images]
+    return float(np.mean(each)) * sample.n_images
+
+
 @estimator
 class DescriptorTransformer(ImageTransformer):
     """Base of the transformers that learn from a sample of local descriptors.
@@ -292,9 +298,8 @@ class BagOfWords(DescriptorTransformer, WordSource):
     @staticmethod
     def n_words_for(sample: ImageSample) -> int:
         """Return the number of words of SIFT that the images suffice for."""
-        sift = DenseSIFT.for_sample(sample)
-        points = float(np.mean([len(sift.points(image)) for image in sample.images]))
-        return min(MOST_WORDS, int(points * sample.n_images / LEAST_POINTS_PER_WORD))
+        found = count_points(DenseSIFT.for_sample(sample), sample) / LEAST_POINTS_PER_WORD
+        return min(MOST_WORDS, int(found))
 
     @classmethod
     def for_sample(cls, sample: ImageSample, random_state: Any = None) -> Self:

@@ -24,6 +24,7 @@ from hilbin._core import core
 from hilbin._parameters import estimator, require_whole
 from hilbin._state import require, require_attributes
 from hilbin.images._base import ImageTransformer
+from hilbin.images.local import LocalGrid
 from hilbin.images.read import Pixels
 
 Cut = tuple[int, int]  # rows and columns of cells that an image is cut into
@@ -298,7 +299,9 @@ def _over_cells(amounts: Array, shape: tuple[int, ...], cut: Cut) -> Array:
     return spread
 
 
-def paint(shape: tuple[int, ...], grids: Sequence[WordGrid], shares: Sequence[Array]) -> Array:
+def paint(
+    shape: tuple[int, ...], grids: Sequence[WordGrid | LocalGrid], shares: Sequence[Array]
+) -> Array:
     """Spread the share of every place evenly over the square that it covers, within the image."""
     corners = np.zeros((shape[0] + 1, shape[1] + 1))
     for grid, share in zip(grids, shares, strict=True):
