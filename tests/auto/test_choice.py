@@ -118,6 +118,32 @@ def test_the_best_few_are_compared_on_more_rows():
     assert np.isnan(choice.scores).all(axis=1).sum() == 2100
 
 
+@dataclass
+class ByDivision(Told):
+    """A candidate that is right about the rows of some folds, whichever they are."""
+
+    folds: tuple = ()
+
+    def held_out(self, rows, y, folds, seed):
+        self.right = ~np.isin(folds, self.folds)
+        return super().held_out(rows, y, folds, seed)
+
+
+def test_few_rows_are_divided_several_times_for_those_that_are_close():
+    X, y = rows_and_labels(400)
+    steady, lucky = Told("steady", right(400, range(130))), ByDivision("lucky", [], folds=(2,))
+    far = Told("far", right(400, range(300)))
+    choice = choose([steady, lucky, far], X, y)
+    assert (steady.calls, lucky.calls, far.calls) == (5, 5, 1)
+    # in every division another third of the rows is wrong: a row is right two times in three
+    means = [np.mean(~np.isin(folds_of(y, seed, 3), 2)) for seed in range(5)]
+    entry = next(e for e in choice.table if e["name"] == "lucky")
+    assert entry["mean"] == pytest.approx(np.mean(means))
+    assert entry["standard_error"] < np.sqrt(2 / 9 / 400) * 0.75
+    assert choose([Told("a", right(2500, [])), Told("b", right(2500, []))],
+                  *rows_and_labels(2500), max_rows=None).best.calls == 1  # fmt: skip
+
+
 def test_the_best_explainable_one_is_among_the_last():
     X, y = rows_and_labels(3000)
     rng = np.random.default_rng(0)

@@ -139,7 +139,7 @@ def test_the_choice_is_told(model, capsys):
     TableClassifier(verbose=1, max_rows=60).fit(X, y)
     out = capsys.readouterr().out
     assert "3-fold cross-validation on 60 of 178 rows, then the best three on more" in out
-    assert "[1/13] intersection" in out
+    assert "[1/14] intersection" in out
 
 
 def test_the_cost_of_the_preference_is_told():

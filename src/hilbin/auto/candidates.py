@@ -143,6 +143,7 @@ PREPARATIONS: dict[str, Callable[[], list[tuple[str, Any]]]] = {
     "to 0..1": lambda: [("scale", MinMaxScaler(clip=True))],
     "largest 1": lambda: [("scale", MaxAbsScaler())],
     "standardized": lambda: [("scale", StandardScaler())],
+    "square roots": lambda: [("root", AdditiveMap(Hellinger(), 1)), ("scale", StandardScaler())],
     "sum 1": lambda: [("normalize", Normalizer("l1"))],
     "tf-idf": lambda: [("weigh", TfidfTransformer(sublinear_tf=True))],
 }
@@ -521,6 +522,8 @@ def _additive_candidates(rows: Matrix, task: Task, groups: Any) -> list[Any]:
         ]
     standard = "largest 1" if sparse else "standardized"
     found.append(LinearCandidate(LINEAR, task, standard, baseline=True))
+    if nonnegative and not sparse:
+        found.append(LinearCandidate("standardized square roots + LinearSVC", task, "square roots"))
     if nonnegative and _is_like_words(rows):
         found.append(LinearCandidate("tf-idf + LinearSVC", task, "tf-idf", baseline=True))
     return found

@@ -8,6 +8,10 @@ better by more than one standard error of the paired difference,
 .. math:: s = \sqrt{\frac{1}{n - 1} \Big(\frac{1}{n} \sum_i d_i^2 - \bar d^2\Big)}, \qquad
     d_i = [\text{the winner is right on row } i] - [\text{the other is right}].
 
+The accuracy of few rows depends on how they are divided. So up to 1,000 rows are divided several
+times, at most five, for candidates that are not far behind; :math:`d_i` is the mean over these
+divisions, and parameters are settled by the first one.
+
 A limit of time (``max_time``) leaves out the candidates for which none is left; where there is
 time, the best few are compared again on three times as many rows, until all are used.
 
@@ -32,6 +36,8 @@ from hilbin._parameters import require_choice, require_whole
 PREFER = ("explainable", "accurate")
 FINALISTS = 3
 MORE_ROWS = 3  # times the rows of the first round, for the finalists
+REPEATED_ROWS, MOST_REPEATS = 2000, 5  # rows that are left out in all, and times that one is
+FAR = 2  # standard errors behind the best: such candidates are not compared again
 
 Callback = Callable[[str, int, int], None]
 
@@ -123,7 +129,7 @@ class Choice:
 
 @dataclass
 class Trial:
-    """A candidate, and whether it was right about the rows that were left out."""
+    """A candidate, and how often it was right about the rows that were left out."""
 
     candidate: Any
     scores: Array
@@ -145,6 +151,14 @@ class Trial:
             if any(known)
             else 0.0
         )
+
+    def lead(self, other: "Trial") -> float:
+        """Return by how much the accuracy is higher than that of another candidate."""
+        return self.mean - other.mean
+
+    def doubt(self, other: "Trial") -> float:
+        """Return the standard error of the difference of two accuracies."""
+        return _standard_error(self.correct - other.correct, self.weights)
 
     def entry(self) -> dict[str, Any]:
         """What the table of a choice says."""
@@ -230,9 +244,10 @@ def choose(
     n_rows, rounds = sample.size, 0
     while n_rows < codes.size and contest.clock.allows(trials, rounds):
         n_rows, rounds = MORE_ROWS * n_rows, rounds + 1
-        more = stratified_sample(codes, n_rows, seed)
-        trials = contest.run([t.candidate for t in _finalists(trials)], more)
+        sample = stratified_sample(codes, n_rows, seed)
+        trials = contest.run([t.candidate for t in _finalists(trials)], sample)
         known |= {t.candidate.name: t for t in trials}
+    contest.repeat(trials, sample)
     best, cost = preferred(trials, prefer)
     final = {t.candidate.name for t in trials}
     order = sorted(known.values(), key=lambda t: (t.candidate.name not in final, -t.mean))
@@ -277,25 +292,44 @@ class Contest:
         """Score the rows of ``sample`` by every candidate."""
         whole = sample.size == self.codes.size
         rows = self.rows if whole else self.rows[sample]
-        y = self.codes[sample]
-        folds = folds_of(y, self.seed, self.n_folds)
         trials: list[Trial] = []
         for i, candidate in enumerate(candidates):
             if trials and self.clock.is_over:
                 break
             if self.callback is not None:
                 self.callback(candidate.name, i, len(candidates))
-            begin = time.monotonic()
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", ConvergenceWarning)
-                found = candidate.held_out(rows, y, folds, self.seed)
-            scores = np.full((self.codes.size, found.shape[1]), np.nan)
-            scores[sample] = found
-            correct = np.full(self.codes.size, np.nan)
-            correct[sample] = correct_rows(found, y)
-            seconds = time.monotonic() - begin
-            trials.append(Trial(candidate, scores, correct, self.weights, seconds))
+            trials.append(self._trial(candidate, rows, sample))
         return trials
+
+    def _held_out(self, candidate: Any, rows: Any, y: Array, division: int) -> Array:
+        """Score rows by one candidate, each by a model without its fold."""
+        folds = folds_of(y, self.seed + division, self.n_folds)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            found: Array = candidate.held_out(rows, y, folds, self.seed)
+        return found
+
+    def _trial(self, candidate: Any, rows: Any, sample: Array) -> Trial:
+        """Score the rows of ``sample`` by one candidate."""
+        begin, y = time.monotonic(), self.codes[sample]
+        found = self._held_out(candidate, rows, y, 0)
+        scores = np.full((self.codes.size, found.shape[1]), np.nan)
+        correct = np.full(self.codes.size, np.nan)
+        scores[sample], correct[sample] = found, correct_rows(found, y)
+        return Trial(candidate, scores, correct, self.weights, time.monotonic() - begin)
+
+    def repeat(self, trials: Sequence[Trial], sample: Array) -> None:
+        """Divide few rows again, for the candidates that may be the best."""
+        rows, y = self.rows[sample], self.codes[sample]
+        repeats = int(np.clip(REPEATED_ROWS // max(y.size, 1), 1, MOST_REPEATS))
+        best = max(trials, key=lambda t: t.mean)
+        close = [t for t in trials if best.lead(t) <= FAR * best.doubt(t)]
+        for trial in close if len(close) > 1 else ():
+            for division in range(1, repeats):
+                if self.clock.is_over:
+                    return
+                again = correct_rows(self._held_out(trial.candidate, rows, y, division), y)
+                trial.correct[sample] += (again - trial.correct[sample]) / (division + 1)
 
 
 def preferred(trials: Sequence[Trial], prefer: str) -> tuple[Trial, float]:
@@ -313,9 +347,8 @@ def preferred(trials: Sequence[Trial], prefer: str) -> tuple[Trial, float]:
     if prefer == "accurate" or best.candidate.explainable or not plain:
         return best, 0.0
     other = max(plain, key=lambda t: t.mean)
-    cost = best.mean - other.mean
-    error = _standard_error(best.correct - other.correct, best.weights)
-    if cost > error + 1e-9:  # they are equal where a single row differs
+    cost = best.lead(other)
+    if cost > best.doubt(other) + 1e-9:  # they are equal where a single row differs
         return best, 0.0
     return other, cost
 
