@@ -20,7 +20,7 @@ FASHION_ROWS = 10_000  # of 60,000 to train on
 REPEATS, TEST_SHARE = 10, 0.3  # of the small sets
 FOLDS = 4  # of the leaves
 LEAVES = ("margin", "shape", "texture")
-FRESH, FRESH_SEED = "fresh split", 2026
+FRESH, FRESH_SEED = "fresh split", 2027
 UNSEEN = ("leaves100", "fashion_mnist")  # whose usual splits the rule had not been tried on
 
 
