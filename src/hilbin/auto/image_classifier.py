@@ -201,8 +201,8 @@ class ImageClassifier(AutoClassifier):
         names = resolve(names, sample)
         made = transformer(names, sample, seed=seed, max_side=self.max_side)
         made.set_params(n_jobs=self.n_jobs)
-        with watch.stage("learning features"):
-            features = fitted(made, data.images, cache, files=files(names))
+        with watch.stage("learning features", len(made.parts)) as tell:
+            features = fitted(made, data.images, cache, files=files(names), callback=tell)
         virtual = None if self.virtual is None else parse_transforms(self.virtual)
         with watch.stage("describing images", len(data.images)) as tell:
             found = described(

@@ -292,12 +292,13 @@ def fitted(
     cache: Cache | None = None,
     *,
     files: Sequence[Path] = (),
+    callback: Callable[[int], None] | None = None,
 ) -> Any:
     """Return the transformer fitted to the images, from the cache if it is there.
 
     Parameters
     ----------
-    transformer : ImageTransformer
+    transformer : ImageFeatures
         Not fitted.
     images : sequence of Path or array
         The images.
@@ -305,13 +306,15 @@ def fitted(
         Where to look for it, and to keep it.
     files : sequence of Path
         Other files that the transformer reads.
+    callback : callable, optional
+        Called with the number of parts that are fitted, after each.
     """
     if cache is None:
-        return transformer.fit(images)
+        return transformer.fit(images, callback=callback)
     name = fingerprint(VERSION, cache.fingerprint_of(transformer), image_marks([*images, *files]))
     known = cache.load_model(name)
     if known is None:
-        known = transformer.fit(images)
+        known = transformer.fit(images, callback=callback)
         cache.store_model(name, known)
     return known
 

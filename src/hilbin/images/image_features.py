@@ -1,17 +1,18 @@
 """Rows of several image transformers side by side; every image is read once."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import KW_ONLY
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import clone
+from sklearn.utils.metadata_routing import UNUSED
 
 from hilbin._arrays import Array
 from hilbin._parameters import estimator
 from hilbin._state import require, require_attributes
 from hilbin.images._base import ImageTransformer
-from hilbin.images.read import Pixels
+from hilbin.images.read import Pixels, as_sources
 
 
 @estimator
@@ -56,17 +57,46 @@ class ImageFeatures(ImageTransformer):
     _: KW_ONLY
     sparse_output: bool = False
 
-    def _learn(self, sources: Sequence[Any], y: Any) -> None:
-        weights = dict(self.weights or {})
-        names = [name for name, _ in self.parts]
+    __metadata_request__fit: ClassVar[dict[str, str]] = {"images": UNUSED, "callback": UNUSED}
+
+    def fit(
+        self, images: Any, y: Any = None, *, callback: Callable[[int], None] | None = None
+    ) -> Self:
+        """Fit all parts.
+
+        Parameters
+        ----------
+        images : sequence of paths or arrays
+        y : array-like, optional
+            Passed on to the parts.
+        callback : callable, optional
+            Called with the number of parts that are fitted, after each.
+
+        Returns
+        -------
+        self
+        """
+        sources = as_sources(images)
+        self._check()
+        fitted: list[tuple[str, ImageTransformer]] = []
+        for name, part in self.parts:
+            fitted.append((name, self._fitted(part, sources, y)))
+            if callback is not None:
+                callback(len(fitted))
+        weights = self.weights or {}
+        self.parts_ = fitted
+        self.weights_ = [float(weights.get(name, 1.0)) for name, _ in fitted]
+        return self
+
+    def _check(self) -> None:
+        super()._check()
+        names, weights = [name for name, _ in self.parts], self.weights or {}
         if not names or len(set(names)) < len(names):
             raise ValueError(f"parts must have different names, at least one, got {names}")
         if unknown := sorted(set(weights) - set(names)):
             raise ValueError(f"weights names parts that do not exist: {', '.join(unknown)}")
         if bad := [name for name, w in weights.items() if not w >= 0]:
             raise ValueError(f"weights must be >= 0; not so for {', '.join(bad)}")
-        self.parts_ = [(name, self._fitted(part, sources, y)) for name, part in self.parts]
-        self.weights_ = [float(weights.get(name, 1.0)) for name in names]
 
     def _fitted(self, part: Any, sources: Any, y: Any) -> ImageTransformer:
         copy: ImageTransformer = clone(part)
