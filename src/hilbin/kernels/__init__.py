@@ -7,7 +7,7 @@ from hilbin.kernels.base import Kernel, NotPositiveDefiniteWarning
 from hilbin.kernels.check import check_kernel
 from hilbin.kernels.chi2 import Chi2
 from hilbin.kernels.columns import OnColumns
-from hilbin.kernels.combine import Product, Sum, WeightedSum
+from hilbin.kernels.combine import Product, Sum, WeightedSum, product_kernel
 from hilbin.kernels.exponential import Exponential
 from hilbin.kernels.gcs import GCS, geometric_profile
 from hilbin.kernels.hellinger import Hellinger
@@ -68,6 +68,7 @@ __all__ = [
     "is_psd",
     "kernel_alignment",
     "kernel_scale",
+    "product_kernel",
     "reorder",
     "repair_psd",
     "rotations90",

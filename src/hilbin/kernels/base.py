@@ -50,6 +50,7 @@ class Kernel:
     psd: bool = True
     compact: bool = False
     nonnegative: bool = False
+    _exponential: bool = False  # whether it is exp(-gamma d), d what _distances computes
 
     # What a subclass computes, of rows that are checked.
     def _gram(self, X: Matrix, Y: Matrix | None, n_jobs: int | None) -> Any:

@@ -1,6 +1,8 @@
 """Sums and products of kernels: ``a + b``, ``a * b``, and sums of many with weights."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any, Self
 
 import numpy as np
@@ -9,6 +11,7 @@ import scipy.sparse as sp
 from hilbin._arrays import Array, Matrix, to_dense
 from hilbin._parameters import require_positive
 from hilbin.kernels.base import Kernel
+from hilbin.kernels.columns import OnColumns
 from hilbin.kernels.gcs import GCS
 from hilbin.parallel import ranges
 
@@ -198,6 +201,58 @@ class WeightedSum(Kernel):
 
     def _resolve(self, X: Matrix, random_state: Any) -> Self:
         return self.replace(kernels=tuple(k._resolve(X, random_state) for k in self.kernels))
+
+
+def product_kernel(kernels: Sequence[Kernel], X: object, random_state: Any = None) -> Kernel:
+    r"""Make the plain product of kernels, :math:`K(x, y) = \prod_j k_j(x, y)^{1/m}`.
+
+    For :math:`k_j = e^{-\gamma_j d_j}` it is :math:`e^{-\frac1m \sum_j \gamma_j d_j}`: the
+    exponential of the mean of the distances. With ``gamma="mean"`` every distance counts as much as
+    any other. A pair of rows is similar only if it is similar in every description; in the sum of
+    kernels, it is enough that it is in one.
+
+    Parameters
+    ----------
+    kernels : sequence of Kernel
+        :math:`m` kernels :math:`e^{-\gamma d}` (:class:`Gaussian`, :class:`Laplace`,
+        :class:`Exponential`, ...), which may be on columns.
+    X : array-like or CSR of shape (n, d)
+        Rows, usually the training set, on which rules such as ``gamma="mean"`` become numbers.
+    random_state : int, RandomState or None
+        Random seed of the rows that rules look at, if there are more than 2000.
+
+    Returns
+    -------
+    kernel : Kernel
+        A kernel with numbers for its parameters.
+
+    Examples
+    --------
+    >>> from hilbin.kernels import Chi2, Exponential, Gaussian, OnColumns, product_kernel
+    >>> X = [[1.0, 0.0, 3.0], [0.5, 0.5, 1.0], [0.0, 1.0, 0.0]]
+    >>> words = OnColumns(Exponential(Chi2(), "mean"), [0, 1])
+    >>> size = OnColumns(Gaussian("mean"), [2])
+    >>> product_kernel([words, size], X).gram(X).round(3)
+    array([[1.   , 0.483, 0.155],
+           [0.483, 1.   , 0.666],
+           [0.155, 0.666, 1.   ]])
+    """
+    if not kernels:
+        raise ValueError("kernels must be one or more kernels, got none")
+    made = [_root(kernel.resolve(X, random_state), len(kernels)) for kernel in kernels]
+    return reduce(Product, made)
+
+
+def _root(kernel: Kernel, count: int) -> Kernel:
+    """Return the root of a kernel that is an exponential, maybe on columns."""
+    if kernel._exponential:
+        return kernel.replace(gamma=kernel.get_params()["gamma"] / count)
+    if isinstance(kernel, OnColumns):
+        return kernel.replace(kernel=_root(kernel.kernel, count))
+    raise TypeError(
+        f"product_kernel takes kernels exp(-gamma d), such as Gaussian and Exponential, got "
+        f"{kernel!r}"
+    )
 
 
 def _added(left: Any, right: Any) -> Any:
