@@ -324,3 +324,24 @@ def test_kernels_without_size():
         kernel_scale(Linear())
     with pytest.raises(ValueError, match="K must be square"):
         kernel_scale(np.ones((4, 3)))
+
+
+@pytest.mark.parametrize(
+    ("kernel", "name", "value"),
+    [
+        (OnColumns(Linear(), [1, 2]), "columns", "ab"),
+        (OnColumns(Linear(), [1, 2]), "columns", (1, 1)),
+        (OnColumns(Linear(), [1, 2]), "columns", slice(0.5, 2)),
+        (WeightedSum((Linear(), Chi2()), (1.0, 2.0)), "weights", (1.0,)),
+        (WeightedSum((Linear(), Chi2()), (1.0, 2.0)), "weights", (-1.0, 1.0)),
+        (WeightedSum((Linear(), Chi2()), (1.0, 2.0)), "kernels", (Linear(), 3)),
+    ],
+)
+def test_forged_kernels(kernel, name, value, tmp_path):
+    hilbin.save(kernel, tmp_path / "kernel")
+    assert hilbin.load(tmp_path / "kernel") == kernel
+    forged = kernel.replace()
+    object.__setattr__(forged, name, value)
+    hilbin.save(forged, tmp_path / "kernel")
+    with pytest.raises(hilbin.persist.ModelFileError, match=rf"{name}|kernels"):
+        hilbin.load(tmp_path / "kernel")
