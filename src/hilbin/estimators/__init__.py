@@ -1,7 +1,8 @@
 """Estimators: scikit-learn shells around kernels, maps and solvers.
 
 The families are sub-packages: :mod:`~hilbin.estimators.intersection` (one function per feature),
-:mod:`~hilbin.estimators.kernel` (any kernel, by support vectors) and
+:mod:`~hilbin.estimators.kernel` (any kernel, by support vectors),
+:mod:`~hilbin.estimators.multiple` (several kernels, and their parameters) and
 :mod:`~hilbin.estimators.linear` (explicit features, out of core). A new estimator is entered here;
 persistence, the reference and the tests take it from this list.
 """
@@ -20,10 +21,13 @@ from hilbin.estimators.linear.landmarks import stream_landmarks
 from hilbin.estimators.linear.pca import StreamPCA
 from hilbin.estimators.linear.ridge import MapRidge, MapRidgeClassifier
 from hilbin.estimators.linear.svm import MapSVC, MapSVR
+from hilbin.estimators.multiple.aligned import AlignedKernel
+from hilbin.estimators.multiple.tune import Tuning, tune
 from hilbin.estimators.probability import ScoreCalibration
 
 __all__ = [
     "SVDD",
+    "AlignedKernel",
     "CostEstimate",
     "HistogramBinner",
     "IntersectionSVC",
@@ -40,6 +44,8 @@ __all__ = [
     "ScoreCalibration",
     "ShapeFunction",
     "StreamPCA",
+    "Tuning",
     "compare_with_linear",
     "stream_landmarks",
+    "tune",
 ]

@@ -1,0 +1,1 @@
+"""Learning the kernel: weights of several kernels, and their parameters."""
