@@ -1,7 +1,8 @@
 """Estimators: scikit-learn shells around kernels, maps and solvers.
 
 The families are sub-packages: :mod:`~hilbin.estimators.intersection` (one function per feature),
-:mod:`~hilbin.estimators.kernel` (any kernel, by support vectors) and
+:mod:`~hilbin.estimators.kernel` (any kernel, by support vectors),
+:mod:`~hilbin.estimators.multiple` (several kernels, whose weights are learned) and
 :mod:`~hilbin.estimators.linear` (explicit features, out of core). A new estimator is entered here;
 persistence, the reference and the tests take it from this list.
 """
@@ -20,6 +21,8 @@ from hilbin.estimators.linear.landmarks import stream_landmarks
 from hilbin.estimators.linear.pca import StreamPCA
 from hilbin.estimators.linear.ridge import MapRidge, MapRidgeClassifier
 from hilbin.estimators.linear.svm import MapSVC, MapSVR
+from hilbin.estimators.multiple.ridge import MultipleKernelRidge, MultipleKernelRidgeClassifier
+from hilbin.estimators.multiple.svc import MultipleKernelSVC
 from hilbin.estimators.probability import ScoreCalibration
 
 __all__ = [
@@ -37,6 +40,9 @@ __all__ = [
     "MapRidgeClassifier",
     "MapSVC",
     "MapSVR",
+    "MultipleKernelRidge",
+    "MultipleKernelRidgeClassifier",
+    "MultipleKernelSVC",
     "ScoreCalibration",
     "ShapeFunction",
     "StreamPCA",

@@ -1,0 +1,1 @@
+"""Several kernels on the same rows, and what each of them counts."""
