@@ -103,7 +103,13 @@ class Machine(NamedTuple):
     intercept: Array
 
 
-def svm_trials(grams: Grams, problems: Sequence[Problem], *, n_jobs: int | None = None) -> Solve:
+def svm_trials(
+    grams: Grams,
+    problems: Sequence[Problem],
+    *,
+    exact: tuple[float, int] | None = None,
+    n_jobs: int | None = None,
+) -> Solve:
     """Return the machines with a free intercept of several problems with the same kernel.
 
     Parameters
@@ -112,6 +118,8 @@ def svm_trials(grams: Grams, problems: Sequence[Problem], *, n_jobs: int | None 
         The Gram matrices.
     problems : sequence of Problem
         As :func:`~hilbin.solvers.smo` takes them.
+    exact : (float, int), optional
+        Tolerance and limit of the steps to solve them to, whatever is asked for.
     n_jobs : int, optional
         Threads, each with a problem.
 
@@ -132,13 +140,16 @@ def svm_trials(grams: Grams, problems: Sequence[Problem], *, n_jobs: int | None 
     array([1., 0.])
     """
 
+    def limits(tol: float) -> dict[str, Any]:
+        return {"tol": tol} if exact is None else {"tol": exact[0], "max_iter": exact[1]}
+
     def solve(weights: Array, last: Machine | None, tol: float) -> Trial:
         rows = grams.combined(weights)
         found: dict[int, Any] = {}
 
         def task(k: int, _: int) -> None:
             start = None if last is None else np.ascontiguousarray(last.coef[:, k])
-            found[k] = smo(rows, problems[k], tol=tol, start=start)
+            found[k] = smo(rows, problems[k], start=start, **limits(tol))
 
         jobs = min(effective_n_jobs(n_jobs), len(problems))
         parallel.run(task, parallel.ranges(len(problems), 1), jobs)

@@ -142,9 +142,8 @@ class MultipleKernelModel(CallbackSupportMixin, BaseEstimator):
         """Return places or names of kernels, and the kernels, if some are given."""
         if self.kernels is None or self._precomputed:
             return []
-        return [
-            *(self.kernels.items() if isinstance(self.kernels, dict) else _places(self.kernels))
-        ]
+        given = self.kernels
+        return [*given.items()] if isinstance(given, dict) else [*enumerate(given)]
 
     def _demand(self) -> str | None:
         demands = (k._demand() for _, k in self._named() if isinstance(k, Kernel))

@@ -18,6 +18,7 @@ from hilbin._arrays import Array
 from hilbin._parameters import estimator, require_choice, require_positive
 from hilbin._state import require, require_attributes
 from hilbin.estimators._fit import (
+    SMALL,
     CostPath,
     Fit,
     Pair,
@@ -29,7 +30,7 @@ from hilbin.estimators._fit import (
     with_callbacks,
 )
 from hilbin.estimators._sizes import checked_costs
-from hilbin.estimators.kernel.machine import STEPS
+from hilbin.estimators.kernel.machine import EXACT_TOL, STEPS
 from hilbin.estimators.kernel.multiclass import machine_names, one_against_rest
 from hilbin.estimators.multiple.base import MultipleKernelModel, NormedModel, Training
 from hilbin.estimators.probability import ProbabilityClassifier, row_keys
@@ -248,7 +249,10 @@ class MultipleKernelSVC(MultipleSupportModel, NormedModel):
             each = machine_names("ovr", book, self.classes_)
             names = each if len(groups) == len(each) else [TOGETHER]
             inner = self.n_jobs if len(groups) == 1 else 1
-            trials = [svm_trials(training.grams, group, n_jobs=inner) for group in groups]
+            exact = (EXACT_TOL, STEPS[1]) if training.index.size <= SMALL else None
+            trials = [
+                svm_trials(training.grams, group, exact=exact, n_jobs=inner) for group in groups
+            ]
 
         def solver(k: int, **course: Any) -> MultipleResult:
             return learned(trials[k], self.scales_.size, float(self.norm), **course)
