@@ -21,6 +21,7 @@ from hilbin.estimators.linear.landmarks import stream_landmarks
 from hilbin.estimators.linear.pca import StreamPCA
 from hilbin.estimators.linear.ridge import MapRidge, MapRidgeClassifier
 from hilbin.estimators.linear.svm import MapSVC, MapSVR
+from hilbin.estimators.multiple.infinite import InfiniteKernelSVC
 from hilbin.estimators.multiple.ridge import MultipleKernelRidge, MultipleKernelRidgeClassifier
 from hilbin.estimators.multiple.svc import MultipleKernelSVC
 from hilbin.estimators.probability import ScoreCalibration
@@ -29,6 +30,7 @@ __all__ = [
     "SVDD",
     "CostEstimate",
     "HistogramBinner",
+    "InfiniteKernelSVC",
     "IntersectionSVC",
     "IntersectionSVR",
     "KernelOneClass",

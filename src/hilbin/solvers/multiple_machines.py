@@ -24,6 +24,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from joblib import effective_n_jobs
+from scipy.linalg import get_blas_funcs
 
 from hilbin import parallel
 from hilbin._arrays import Array
@@ -36,6 +37,7 @@ from hilbin.solvers.ridge import solve_definite
 from hilbin.solvers.smo import smo
 from hilbin.stats import Moments
 
+CACHED = 1 << 17  # bytes of a sum that is added up at a time
 MOST_SWEEPS = 10_000  # of Crammer and Singer's machine
 
 
@@ -78,14 +80,15 @@ class StoredGrams:
     def matrix(self, weights: Array) -> Array:
         """Return the weighted sum."""
         first, *others = np.flatnonzero(weights).tolist() or [0]
-        K = self._times(first, weights)
-        for j in others:
-            K += self._times(j, weights)
+        matrices = [rows.gram for rows in self.rows]
+        K = np.empty_like(matrices[first])
+        add = get_blas_funcs("axpy", [K])
+        for b, e in parallel.ranges(len(K), max(1, CACHED // max(1, K[:1].nbytes))):
+            part = K[b:e].reshape(-1)
+            np.multiply(matrices[first][b:e].reshape(-1), K.dtype.type(weights[first]), out=part)
+            for j in others:
+                add(matrices[j][b:e].reshape(-1), part, a=weights[j])
         return K
-
-    def _times(self, j: int, weights: Array) -> Array:
-        K: Array = self.rows[j].gram
-        return K * K.dtype.type(weights[j])
 
     def combined(self, weights: Array) -> Any:
         """Return the weighted sum, as solvers take it."""

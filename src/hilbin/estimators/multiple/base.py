@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn import get_config
 from sklearn.base import BaseEstimator
-from sklearn.utils import check_random_state
+from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from hilbin import parallel
@@ -177,7 +177,8 @@ class MultipleKernelModel(CallbackSupportMixin, BaseEstimator):
                 f"(n_kernels, n_rows, n_training_rows), got {type(X).__name__} of shape "
                 f"{np.shape(X)}"
             )
-        return [to_dense(check_rows(K, f"X[{j}]")) for j, K in enumerate(X)]
+        accepted = ACCEPTED | {"accept_sparse": True}
+        return [to_dense(check_array(K, input_name=f"X[{j}]", **accepted)) for j, K in enumerate(X)]
 
     @without_warnings()
     def _train_on(self, X: Any, targets: Array, weights: Array, *, normalize: bool) -> Training:
@@ -192,8 +193,9 @@ class MultipleKernelModel(CallbackSupportMixin, BaseEstimator):
             self.kernels_: Any = None
             self.kernel_names_ = [f"kernel {j}" for j in range(len(X))]
             dtype = np.float32 if self._may_round(index.size) else np.float64
-            some = np.ix_(index, index)
-            grams: Grams = StoredGrams([K[some].astype(dtype, copy=False) for K in X])
+            whole, some = index.size == len(X[0]), np.ix_(index, index)
+            parts = (K if whole else K[some] for K in X)
+            grams: Grams = StoredGrams([K.astype(dtype, copy=False) for K in parts])
             diagonals = [K.diagonal()[index] for K in X]
         else:
             rows = X if index.size == X.shape[0] else X[index]
@@ -309,6 +311,7 @@ class MultipleKernelModel(CallbackSupportMixin, BaseEstimator):
         if len(matrices) != m:
             raise ValueError(f"X has {len(matrices)} matrices, but there were {m} in fit")
         for j, K in enumerate(matrices):
+            check_rows(K, f"X[{j}]")
             if K.shape != (matrices[0].shape[0], self.n_features_in_):
                 raise ValueError(
                     f"X[{j}] has the shape {K.shape}, but must have a row for each of the "
