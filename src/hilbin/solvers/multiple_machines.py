@@ -20,9 +20,10 @@ products :math:`P_j = K_j A` give the energies :math:`q_j = \langle A, P_j \rang
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
+import scipy.sparse as sp
 from joblib import effective_n_jobs
 from scipy.linalg import get_blas_funcs
 
@@ -33,7 +34,7 @@ from hilbin.solvers.gram import gram_rows
 from hilbin.solvers.kernel_ridge import kernel_ridge
 from hilbin.solvers.multiple import Solve, Trial
 from hilbin.solvers.problem import Problem
-from hilbin.solvers.ridge import solve_definite
+from hilbin.solvers.ridge import ridge
 from hilbin.solvers.smo import smo
 from hilbin.stats import Moments
 
@@ -307,11 +308,23 @@ class GroupedSums:
     scales: Array
 
     @classmethod
-    def of(cls, moments: Moments, groups: Sequence[Array], *, normalize: bool = True) -> Any:
+    def of(cls, moments: Moments, groups: Sequence[Array], *, normalize: bool = True) -> Self:
         """Return the sums, with every kernel over its variance in feature space if asked for."""
         diagonal = np.diag(moments.scatter)
         spread = np.array([diagonal[g].sum() for g in groups]) / moments.n
         return cls(moments, groups, spread if normalize else np.ones(len(groups)))
+
+    def factors(self, weights: Array) -> Array:
+        """Return what every feature is multiplied by so that its kernel has its weight."""
+        found = np.zeros(self.moments.mean.size)
+        for group, weight, scale in zip(self.groups, weights, self.scales, strict=True):
+            found[group] = np.sqrt(weight / scale)
+        return found
+
+    def scaled(self, weights: Array) -> Moments:
+        """Return the moments of the features that have a weight, times their factors."""
+        factors = self.factors(weights)
+        return self.moments.project(sp.diags_array(factors).tocsr()[np.flatnonzero(factors)])
 
     def trials(self, alpha: float) -> Solve:
         """Return ridge regressions on the features of all groups.
@@ -329,21 +342,15 @@ class GroupedSums:
         return partial(self._solve, alpha)
 
     def _solve(self, alpha: float, weights: Array, last: Any, tol: float) -> Trial:
-        m = self.moments
-        factors = np.zeros(m.mean.size)
-        for group, weight, scale in zip(self.groups, weights, self.scales, strict=True):
-            factors[group] = np.sqrt(weight / scale)
+        m, factors = self.moments, self.factors(weights)
         used = np.flatnonzero(factors)
-        root = factors[used, None]
-        A = m.scatter[np.ix_(used, used)] * (root * root.T)
-        A[np.diag_indices_from(A)] += alpha
         W = np.zeros_like(m.cross)
-        W[used] = root * solve_definite(A, root * m.cross[used], overwrite=True)
-        pull = (m.cross - m.scatter @ W) / alpha  # Z' A
+        W[used] = factors[used, None] * ridge(self.scaled(weights), alpha).coef
+        SW = m.scatter @ W
+        pull = (m.cross - SW) / alpha  # Z' A
         energies = np.array([np.square(pull[g]).sum() for g in self.groups]) / self.scales
-        squares = float(np.sum(m.target_squares))
-        fitted = float(np.sum(W * m.cross))
-        errors = squares - 2 * fitted + float(np.sum(W * (m.scatter @ W)))
+        squares, fitted = float(m.target_squares.sum()), float((W * m.cross).sum())
+        errors = squares - 2 * fitted + float((W * SW).sum())
         gain = (squares - fitted) / alpha - errors / (2 * alpha)
-        intercept = m.target_mean - m.mean @ W
-        return Trial(gain, errors / (2 * alpha), energies, Machine(W, intercept))
+        machine = Machine(W, m.target_mean - m.mean @ W)
+        return Trial(gain, errors / (2 * alpha), energies, machine)

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from hilbin import parallel
 from hilbin._arrays import ACCEPTED, Array, Matrix, check_rows, to_dense, validate_data
-from hilbin._parameters import estimator, require_positive, require_whole
+from hilbin._parameters import estimator, require_norm, require_positive, require_whole
 from hilbin._state import require, require_attributes
 from hilbin.estimators._fit import SMALL, CallbackSupportMixin
 from hilbin.estimators._sizes import check_kernel_values, finite_scores, without_warnings
@@ -404,8 +404,4 @@ class NormedModel(MultipleKernelModel):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        real = isinstance(self.norm, int | float | np.number) and not isinstance(self.norm, bool)
-        if not (real and self.norm >= 1):
-            raise ValueError(
-                f"norm must be a number >= 1, or numpy.inf for equal weights, got {self.norm!r}"
-            )
+        require_norm(self.norm)
