@@ -24,6 +24,7 @@ ACCEPTED: dict[str, Any] = {
     "dtype": (np.float64, np.float32),
     "ensure_all_finite": False,
 }
+NEEDS = " needs values >= 0"
 
 
 def validate_data(estimator: Any, X: Any = "no_validation", *args: Any, **options: Any) -> Any:
@@ -149,9 +150,25 @@ def check_rows_and_least(
     if not finite:
         _refuse(rows, ~np.isfinite(values), name, "is not finite: NaN and inf are refused")
     if nonnegative is not None and low < 0:
-        needs = f"is negative, but {nonnegative} needs values >= 0{otherwise}"
-        _refuse(rows, values < 0, f"Negative values in data: {name}", needs)
+        _refuse_negative(rows, values, name, nonnegative + NEEDS + otherwise)
     return rows, low
+
+
+def require_nonnegative(X: Matrix, name: str, who: str, columns: Array) -> None:
+    """Raise if rows that are otherwise checked have negative values; ``columns`` are their numbers.
+
+    ``who`` asks for it.
+    """
+    values = X.data if sp.issparse(X) else X
+    if values.size and _least_and_finite(values)[0] < 0:
+        _refuse_negative(X, values, name, who + NEEDS, columns)
+
+
+def _refuse_negative(
+    X: Matrix, values: Array, name: str, needs: str, columns: Array | None = None
+) -> None:
+    complaint = f"is negative, but {needs}"
+    _refuse(X, values < 0, f"Negative values in data: {name}", complaint, columns)
 
 
 def check_pair(
@@ -216,7 +233,7 @@ def _canonical(X: Matrix, ascending: bool) -> Matrix:
     return X
 
 
-def _refuse(X: Matrix, bad: Array, name: str, complaint: str) -> None:
+def _refuse(X: Matrix, bad: Array, name: str, complaint: str, columns: Array | None = None) -> None:
     """Raise an error that names the row, the column and the value of the first bad one."""
     first = int(np.argmax(bad))
     if sp.issparse(X):
@@ -225,4 +242,5 @@ def _refuse(X: Matrix, bad: Array, name: str, complaint: str) -> None:
     else:
         row, column = divmod(first, X.shape[1])
         value = X[row, column]
+    column = column if columns is None else int(columns[column])
     raise ValueError(f"{name}[{row}, {column}] = {value} {complaint}")

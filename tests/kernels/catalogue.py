@@ -22,6 +22,7 @@ from hilbin.kernels import (
     Power,
     PValue,
     SymmetricKL,
+    WeightedSum,
 )
 
 
@@ -31,7 +32,7 @@ def public_kernels():
     classes = {c for c in names if isinstance(c, type) and issubclass(c, hk.Kernel)}
     bases = {hk.Kernel, hk.AdditiveKernel, hk.HomogeneousKernel, hk.StationaryKernel}
     # these fix the number of columns; their own tests run the law on them
-    fixed = {hk.TransformIntegration, hk.MatchDistance, hk.TangentDistance}
+    fixed = {hk.OnColumns, hk.TransformIntegration, hk.MatchDistance, hk.TangentDistance}
     return classes - bases - fixed
 
 
@@ -74,4 +75,7 @@ with warnings.catch_warnings():
         Power(Laplace(gamma=0.5), 0.25),
         Power(GCS(radius=2.0) * Laplace(gamma=0.5, p=2), 0.25),
         Power(Exponential(Chi2()), 0.5),
+        WeightedSum([Chi2(), Gaussian(), Laplace()], [0.3, 0.0, 2]),
+        WeightedSum([GCS(radius=1.0), GCS(radius=3.0)], [0.5, 1.5]),
+        WeightedSum([GCS(radius=1.0), Chi2()], [0.5, 1.5]),
     ]

@@ -42,7 +42,7 @@ def answers(model, X):
     X = X.copy()
     names = ("transform", "predict", "decision_function", "predict_proba", "explain")
     said = [getattr(model, name)(X) for name in names if hasattr(model, name)]
-    assert said
+    said = said or [model.kernel_(X)]  # what learns a kernel
     return [a.toarray() if sp.issparse(a) else np.asarray(a) for a in said]
 
 

@@ -2,7 +2,7 @@
 
 The families are sub-packages: :mod:`~hilbin.estimators.intersection` (one function per feature),
 :mod:`~hilbin.estimators.kernel` (any kernel, by support vectors),
-:mod:`~hilbin.estimators.multiple` (several kernels, whose weights are learned) and
+:mod:`~hilbin.estimators.multiple` (several kernels: their weights and parameters) and
 :mod:`~hilbin.estimators.linear` (explicit features, out of core). A new estimator is entered here;
 persistence, the reference and the tests take it from this list.
 """
@@ -21,13 +21,16 @@ from hilbin.estimators.linear.landmarks import stream_landmarks
 from hilbin.estimators.linear.pca import StreamPCA
 from hilbin.estimators.linear.ridge import MapRidge, MapRidgeClassifier
 from hilbin.estimators.linear.svm import MapSVC, MapSVR
+from hilbin.estimators.multiple.aligned import AlignedKernel
 from hilbin.estimators.multiple.infinite import InfiniteKernelSVC
 from hilbin.estimators.multiple.ridge import MultipleKernelRidge, MultipleKernelRidgeClassifier
 from hilbin.estimators.multiple.svc import MultipleKernelSVC
+from hilbin.estimators.multiple.tune import Tuning, tune
 from hilbin.estimators.probability import ScoreCalibration
 
 __all__ = [
     "SVDD",
+    "AlignedKernel",
     "CostEstimate",
     "HistogramBinner",
     "InfiniteKernelSVC",
@@ -48,6 +51,8 @@ __all__ = [
     "ScoreCalibration",
     "ShapeFunction",
     "StreamPCA",
+    "Tuning",
     "compare_with_linear",
     "stream_landmarks",
+    "tune",
 ]

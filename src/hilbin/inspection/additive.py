@@ -54,7 +54,6 @@ from hilbin.estimators.linear.risk import uncoded
 from hilbin.estimators.linear.transformers import joint_features
 from hilbin.images import HistogramNormalizer
 from hilbin.inspection.scores import both_classes
-from hilbin.maps import AdditiveMap, SparseMap
 
 CHUNK = 1024  # rows whose features are held at a time
 POINTS = 129  # at which a shape function is given
@@ -152,7 +151,7 @@ RULES: dict[type, Callable[[Any, int], Array | None]] = {
     **dict.fromkeys((MaxAbsScaler, MinMaxScaler, StandardScaler, RobustScaler, Binarizer), _same),
     **dict.fromkeys((PowerTransformer, QuantileTransformer, OrdinalEncoder), _same),
     **dict.fromkeys((Normalizer, TfidfTransformer, HistogramNormalizer), _same),
-    **dict.fromkeys((AdditiveMap, SparseMap, SplineTransformer), _equal_groups),
+    SplineTransformer: _equal_groups,
     FunctionTransformer: _of_function,
     SimpleImputer: _of_imputer,
     OneHotEncoder: _of_encoder,

@@ -6,7 +6,7 @@ Computer Vision*, chapter 2). Kernels that break this law say so by ``psd = Fals
 """
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import MISSING, fields, is_dataclass, replace
 from typing import Any, Self, cast
 
@@ -14,6 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.linalg import LinearOperator
 from sklearn import get_config
+from sklearn.utils.validation import _get_feature_names
 
 from hilbin import _parameters
 from hilbin._arrays import Array, Matrix, check_pair, check_rows, to_dense
@@ -49,6 +50,7 @@ class Kernel:
     psd: bool = True
     compact: bool = False
     nonnegative: bool = False
+    _exponential: bool = False  # whether it is exp(-gamma d), d what _distances computes
 
     # What a subclass computes, of rows that are checked.
     def _gram(self, X: Matrix, Y: Matrix | None, n_jobs: int | None) -> Any:
@@ -79,14 +81,51 @@ class Kernel:
 
     def _require_resolved(self) -> None:
         """Raise if a parameter is still a rule."""
+        for inner in self._inner():
+            inner._require_resolved()
         for name, value in self.get_params(deep=False).items():
-            if isinstance(value, Kernel):
-                value._require_resolved()
-            elif is_rule(value) or isinstance(value, Sparsity):
+            if is_rule(value) or isinstance(value, Sparsity):
                 raise ValueError(
                     f"{name}={value!r} of {self!r} is a rule, not a number: "
                     "take kernel.resolve(X), with X the training rows"
                 )
+
+    def _inner(self) -> list["Kernel"]:
+        """Return the kernels that this one is made of."""
+        values = self.get_params(deep=False).values()
+        listed = (value if isinstance(value, tuple) else (value,) for value in values)
+        return [value for some in listed for value in some if isinstance(value, Kernel)]
+
+    # Names of columns.
+    @property
+    def _has_names(self) -> bool:
+        """Whether a kernel inside knows columns by name."""
+        return any(inner._has_names for inner in self._inner())
+
+    def _with_names(self, names: Sequence[str] | None) -> Self:
+        """Return the kernel with numbers for the names of columns; ``names`` are those of ``X``."""
+        if names is None or not self._has_names:
+            return self
+
+        def named(value: Any) -> Any:
+            if isinstance(value, tuple):
+                return tuple(map(named, value))
+            return value._with_names(names) if isinstance(value, Kernel) else value
+
+        params = self.get_params(deep=False)
+        return self.replace(**{name: named(value) for name, value in params.items()})
+
+    def _ready(self, X: Any, Y: Any = None) -> tuple[Self, Matrix, Matrix | None]:
+        """Return the kernel with numbers for names, and checked rows."""
+        kernel = self
+        if self._has_names:
+            names = _get_feature_names(X)
+            others = names if Y is None else _get_feature_names(Y)
+            if names is not None and others is not None and not np.array_equal(names, others):
+                raise ValueError("Y has other columns than X, or in another order")
+            kernel = self._with_names(names)
+        kernel._require_resolved()
+        return kernel, *check_pair(X, Y, nonnegative=kernel._demand())
 
     # What everyone uses.
     def gram(self, X: object, Y: object | None = None, *, n_jobs: int | None = None) -> Any:
@@ -104,17 +143,16 @@ class Kernel:
         K : ndarray of shape (n, m), or CSR for a kernel of compact support
             float32 if the data is float32, else float64.
         """
-        self._require_resolved()
-        x, y = check_pair(X, Y, nonnegative=self._demand())
-        K = self._gram(x, y, n_jobs)
+        kernel, x, y = self._ready(X, Y)
+        K = kernel._gram(x, y, n_jobs)
         if y is None:
             warn_near_identity(self, K)
         return K
 
     def diag(self, X: object) -> Array:
         """Compute ``k(x_i, x_i)`` for every row, in float64."""
-        self._require_resolved()
-        return self._diag(check_rows(X, "X", nonnegative=self._demand()))
+        kernel, x, _ = self._ready(X)
+        return kernel._diag(x)
 
     def tiles(
         self,
@@ -140,15 +178,14 @@ class Kernel:
         rows, K[rows] : slice and matrix
             The bands come in order and make up the whole matrix.
         """
-        self._require_resolved()
         budget = 2**20 * (get_config()["working_memory"] if memory is None else memory)
         if not budget > 0:
             raise ValueError(f"memory must be a number of MiB > 0, got {memory!r}")
-        x, y = check_pair(X, Y, nonnegative=self._demand())
+        kernel, x, y = self._ready(X, Y)
         y = x if y is None else y
         height = max(1, int(budget // (2 * y.dtype.itemsize * max(1, y.shape[0]))))
         return (
-            (slice(i, min(i + height, x.shape[0])), self._gram(x[i : i + height], y, n_jobs))
+            (slice(i, min(i + height, x.shape[0])), kernel._gram(x[i : i + height], y, n_jobs))
             for i in range(0, x.shape[0], height)
         )
 
@@ -164,9 +201,8 @@ class Kernel:
 
         Each product computes the matrix band by band, as :meth:`tiles` does.
         """
-        self._require_resolved()
-        x, y = check_pair(X, Y, nonnegative=self._demand())
-        return LazyGram(self, x, x if y is None else y, memory, n_jobs)
+        kernel, x, y = self._ready(X, Y)
+        return LazyGram(kernel, x, x if y is None else y, memory, n_jobs)
 
     def __call__(self, X: object, Y: object | None = None) -> Any:
         """Compute the dense Gram matrix, or the number ``k(x, y)`` of two vectors.
@@ -189,7 +225,8 @@ class Kernel:
         random_state : int, RandomState or None
             Random seed of the sample.
         """
-        return self._resolve(check_rows(X, "X", nonnegative=self._demand()), random_state)
+        kernel = self._with_names(_get_feature_names(X)) if self._has_names else self
+        return kernel._resolve(check_rows(X, "X", nonnegative=kernel._demand()), random_state)
 
     # Parameters.
     def get_params(self, deep: bool = True) -> dict[str, Any]:

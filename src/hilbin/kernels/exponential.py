@@ -45,6 +45,7 @@ class Exponential(WrapperKernel):
     kernel: Kernel
     gamma: float | Rule = 1.0
     compact = False
+    _exponential = True
 
     def __post_init__(self) -> None:
         if not is_rule(self.gamma):

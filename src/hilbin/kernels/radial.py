@@ -25,6 +25,7 @@ class RadialKernel(Kernel):
 
     gamma: float | Rule
     _root = False
+    _exponential = True
 
     def __post_init__(self) -> None:
         if not is_rule(self.gamma):
@@ -177,6 +178,7 @@ class PValue(RadialKernel):
     dof: float = 1.0
     gamma: float | Rule = 1.0
     nonnegative = True
+    _exponential = False
 
     def __post_init__(self) -> None:
         super().__post_init__()

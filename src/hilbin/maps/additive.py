@@ -122,7 +122,7 @@ class AdditiveMap(ValueMap):
     tol: float | None = None
 
     def _fit(self, rows: Matrix) -> None:
-        values = density(self.kernel, rows, self.domain)
+        values = density(self._additive, rows, self.domain)
         with blas_threads(1):  # on small matrices more threads mostly wait
             if self.tol is None:
                 chosen = self._choose(values, int(self.n_components))
@@ -136,7 +136,7 @@ class AdditiveMap(ValueMap):
         self._warn_if_fewer()
 
     def _features(self, rows: Matrix) -> Any:
-        return expand(rows, self._expansion, self.kernel.keeps_zero, self.n_jobs)
+        return expand(rows, self._expansion, self._additive.keeps_zero, self.n_jobs)
 
     @property
     def _features_per_value(self) -> int:
@@ -152,7 +152,7 @@ class AdditiveMap(ValueMap):
             require(right, "n_components_ is not that of the features")
 
     def _check_parameters(self) -> None:
-        if not isinstance(self.kernel, AdditiveKernel):
+        if not isinstance(self._additive, AdditiveKernel):
             raise TypeError(
                 f"AdditiveMap takes an additive kernel, got {self.kernel!r}; FourierMap takes "
                 "exponentials of additive kernels and NystroemMap any kernel"
@@ -160,7 +160,7 @@ class AdditiveMap(ValueMap):
         require_choice("method", self.method, ("auto", "series", *METHODS))
         if isinstance(self.parameters, str):
             require_choice("parameters", self.parameters, PARAMETERS)
-        if self.method in ("series", "chebyshev") and not isinstance(self.kernel, Chi2):
+        if self.method in ("series", "chebyshev") and not isinstance(self._additive, Chi2):
             raise ValueError(f'method="{self.method}" is for Chi2 alone, got {self.kernel!r}')
         self._check_domain()
         if self.tol is not None:
@@ -176,11 +176,11 @@ class AdditiveMap(ValueMap):
     def _choose(self, values: Density, n: int) -> "Candidate":
         """Make the features by the method asked for."""
         span = max(1.0, values.edges[1] - values.edges[0])
-        if np.ptp(self.kernel.profile(np.linspace(0, span, 64))) == 0:
-            size = np.sqrt(self.kernel.profile(np.zeros(1)))
-            return Candidate("exact", values, lambda x: self.kernel.weight(x)[:, None] * size)
+        if np.ptp(self._additive.profile(np.linspace(0, span, 64))) == 0:
+            size = np.sqrt(self._additive.profile(np.zeros(1)))
+            return Candidate("exact", values, lambda x: self._additive.weight(x)[:, None] * size)
         fitted = isinstance(self.parameters, str) and self.parameters == "fit"
-        simple = "series" if isinstance(self.kernel, Chi2) else "nystroem"
+        simple = "series" if isinstance(self._additive, Chi2) else "nystroem"
         if self.method != "auto" or not fitted:
             return self._made(values, n, self.method if self.method != "auto" else simple)
         first, best = self._made(values, n, simple), self._made(values, n, "eigen")
@@ -195,10 +195,10 @@ class AdditiveMap(ValueMap):
     def _expanded(self, chosen: "Candidate", values: Density) -> Expansion:
         """Return the features as something that runs compiled."""
         if chosen.method == "exact":
-            return RankOne(self.kernel)
+            return RankOne(self._additive)
         if chosen.method == "series":
             return SeriesTerms(chosen.parameters)
-        cells = make_cells(values.low, values.high, nonnegative=self.kernel.nonnegative)
+        cells = make_cells(values.low, values.high, nonnegative=self._additive.nonnegative)
         return Cubics(cells, cells.cubics(chosen.features))
 
     def _stated_error(self, values: Density) -> MapError:

@@ -12,7 +12,7 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 from hilbin._arrays import ACCEPTED, Array, Matrix, check_rows_and_least, validate_data
 from hilbin._parameters import estimator
 from hilbin._state import require_attributes
-from hilbin.kernels import AdditiveKernel, Kernel
+from hilbin.kernels import AdditiveKernel, Kernel, OnColumns
 from hilbin.maps.density import Density
 
 ERROR_ROWS = 500
@@ -196,6 +196,10 @@ class KernelMap(TransformerMixin, BaseEstimator):
         rows = validate_data(self, X, reset=reset, **ACCEPTED)
         return check_rows_and_least(rows, "X", nonnegative=self.kernel._demand())
 
+    def _with_names(self, kernel: Any) -> Any:
+        """Return the kernel with numbers for the names of columns in ``fit``."""
+        return kernel._with_names(getattr(self, "feature_names_in_", None))
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
@@ -210,8 +214,8 @@ class ValueMap(KernelMap):
 
     Parameters
     ----------
-    kernel : AdditiveKernel
-        The kernel.
+    kernel : AdditiveKernel, or OnColumns of one
+        The kernel. On some columns, the others have no features.
     domain : (low, high), optional
         Smallest and largest value to serve; by default those that count in the data.
 
@@ -221,9 +225,34 @@ class ValueMap(KernelMap):
         The smallest and the largest value that the map serves.
     """
 
-    kernel: AdditiveKernel
+    kernel: AdditiveKernel | OnColumns
     _: KW_ONLY
     domain: tuple[float, float] | None = None
+
+    @property
+    def _additive(self) -> AdditiveKernel:
+        """The kernel of single values, whatever the columns."""
+        inner: Any = self.kernel.kernel if isinstance(self.kernel, OnColumns) else self.kernel
+        return inner
+
+    @property
+    def _columns(self) -> Array:
+        """The numbers of the columns that have features."""
+        if not isinstance(self.kernel, OnColumns):
+            return np.arange(self.n_features_in_)
+        return self._with_names(self.kernel).numbers(self.n_features_in_)
+
+    @property
+    def input_columns_(self) -> Array:
+        """The number of the column that each feature is made from."""
+        check_is_fitted(self)
+        return np.repeat(self._columns, self._features_per_value)
+
+    def _rows_and_least(self, X: object, *, reset: bool = False) -> tuple[Matrix, float]:
+        rows, least = super()._rows_and_least(X, reset=reset)
+        if isinstance(self.kernel, OnColumns):
+            rows = self._with_names(self.kernel)._taken(rows)
+        return rows, least
 
     @property
     def _features_per_value(self) -> int:
@@ -245,13 +274,13 @@ class ValueMap(KernelMap):
         check_is_fitted(self)
         names = _check_feature_names_in(self, input_features)
         each = range(self._features_per_value)
-        return np.array([f"{name}_{j}" for name in names for j in each], object)
+        return np.array([f"{name}_{j}" for name in names[self._columns] for j in each], object)
 
     def _check_domain(self) -> None:
         if self.domain is None:
             return
         ends = np.asarray(self.domain)
-        least = 0 if self.kernel.nonnegative else -np.inf
+        least = 0 if self._additive.nonnegative else -np.inf
         numbers = ends.shape == (2,) and ends.dtype.kind in "fiu"
         if not (numbers and least < ends[0] <= ends[1] < np.inf):
             raise ValueError(

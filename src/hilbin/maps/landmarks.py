@@ -70,7 +70,7 @@ class LandmarkMap(ClassNamePrefixFeaturesOutMixin, KernelMap):
     def _fit(self, rows: Matrix) -> None:
         # One generator: the same seed again would measure the error on the landmarks.
         rng = check_random_state(self.random_state)
-        self.kernel_ = self.kernel.resolve(rows, rng)
+        self.kernel_ = self._with_names(self.kernel).resolve(rows, rng)
         self.landmarks_ = self._find_landmarks(rows, rng)
         self._decompose(landmark_gram(self.kernel_, self.landmarks_, self.n_jobs), rows)
         sample = self._no_landmarks(sample_rows(rows, rng))

@@ -92,16 +92,16 @@ class SparseMap(ValueMap):
     orthonormal: bool = False
 
     def _fit(self, rows: Matrix) -> None:
-        values = density(self.kernel, rows, self.domain)
+        values = density(self._additive, rows, self.domain)
         candidates = self._candidates(values)
         with blas_threads(1):  # on small matrices more threads mostly wait
             found = [self._made(values.finer, nodes, name) for name, nodes in candidates]
             _, self._two, self.spacing_ = min(found, key=lambda made: made[0])
             error = self._measured_error(values)
         self.nodes_ = self._two.nodes
-        self.inner_ = NodeInner(self.kernel, self.nodes_, rows.shape[1])
+        self.inner_ = NodeInner(self._additive, self.nodes_, rows.shape[1])
         if self.inner_.structure == "cumulative" and self.nodes_[-1] >= values.high:
-            error = _interpolation_error(error, self.kernel, self.nodes_, values.low)
+            error = _interpolation_error(error, self._additive, self.nodes_, values.low)
         self.error_ = error
         self.domain_ = (values.low, values.high)
         if self.orthonormal:
@@ -113,7 +113,7 @@ class SparseMap(ValueMap):
         return self._features(*self._rows_and_least(X))
 
     def _features(self, rows: Matrix, least: float = 0.0) -> Any:
-        keeps_zero = self.kernel.keeps_zero
+        keeps_zero = self._additive.keeps_zero
         if self.orthonormal:
             return expand(rows, self._expansion, keeps_zero, self.n_jobs)
         if not keeps_zero:
@@ -158,7 +158,7 @@ class SparseMap(ValueMap):
         if found:
             same = self._two.nodes.size == self.inner_.nodes.size == found["n"]
             require(same, "nodes_ are not those of the features")
-            columns = self.inner_.n_columns == self.n_features_in_
+            columns = self.inner_.n_columns == self._columns.size
             require(columns, "n_features_in_ is not that of inner_")
             made = not self.orthonormal or isinstance(
                 vars(self).get("_expansion"), OrthonormalNodes
@@ -166,7 +166,7 @@ class SparseMap(ValueMap):
             require(made, "_expansion is missing")
 
     def _check_parameters(self) -> None:
-        if not isinstance(self.kernel, AdditiveKernel):
+        if not isinstance(self._additive, AdditiveKernel):
             raise TypeError(
                 f"SparseMap takes an additive kernel, got {self.kernel!r}; SparseProjectionMap "
                 "takes any kernel"
@@ -176,27 +176,30 @@ class SparseMap(ValueMap):
             return
         require_choice("spacing", self.spacing, SPACINGS)
         require_whole("n_nodes", self.n_nodes, 2)
-        if self.spacing == "log" and not self.kernel.nonnegative:
+        if self.spacing == "log" and not self._additive.nonnegative:
             raise ValueError(f'spacing="log" is for values > 0, and {self.kernel!r} takes any')
 
     def _candidates(self, values: Density) -> list[tuple[str, Array]]:
         """Return the nodes of every spacing that is to be tried."""
         if not isinstance(self.spacing, str):
             nodes = np.asarray(self.spacing, np.float64)
-            positive = not self.kernel.nonnegative or (nodes > 0).all()
+            positive = not self._additive.nonnegative or (nodes > 0).all()
             if nodes.ndim != 1 or nodes.size < 2 or not (np.diff(nodes) > 0).all() or not positive:
                 raise ValueError(
                     f"spacing must be two or more ascending numbers > 0, got {self.spacing!r}"
                 )
             return [("given", nodes)]
         names = list(SPACINGS[1:]) if self.spacing == "auto" else [self.spacing]
-        if not self.kernel.nonnegative and "log" in names:
+        if not self._additive.nonnegative and "log" in names:
             names.remove("log")
         return [(name, nodes) for name in names for nodes in place(values, self.n_nodes, name)]
 
     def _made(self, values: Density, nodes: Array, name: str) -> tuple[float, TwoNodes, str]:
         """Return the expected error of nodes, coordinates on them, and the name of the spacing."""
-        two, all_values = TwoNodes(self.kernel, nodes, values.low, values.high), values.everywhere
+        two, all_values = (
+            TwoNodes(self._additive, nodes, values.low, values.high),
+            values.everywhere,
+        )
         K, mass = all_values.kernel_matrix(), all_values.with_floor(GAPS)
         return root_mean_square(K - two.kernel_matrix(all_values.x), mass), two, name
 

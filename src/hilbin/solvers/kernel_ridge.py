@@ -37,6 +37,15 @@ good.
 of a row of weight 2, one of two copies. For :math:`w_i \le 1` that is :math:`u_i / (s_i G_{ii})`,
 in which nothing cancels, however small :math:`\alpha` is.
 
+**How the error changes with the kernel.** Rows have weight 1 here. With :math:`u = Gt`,
+:math:`g_i = G_{ii}` and the misses :math:`r_i = u_i / g_i`, the mean square :math:`E = \frac1n
+\sum_i r_i^2` has, since :math:`dG = -G\,dK\,G`, the derivative
+
+.. math:: \frac{\partial E}{\partial K} = \frac2n \Big( G\,\mathrm{diag}\big(r_i^2 / g_i\big) G
+    - \tfrac12 (p u^\top + u p^\top) \Big), \qquad p = G (r / g),
+
+summed over the targets, and :math:`\partial E / \partial \alpha` is its trace.
+
 **References.** C. Saunders, A. Gammerman and V. Vovk, *Ridge Regression Learning Algorithm in Dual
 Variables*, 1998. R. Rifkin and R. Lippert, *Notes on Regularized Least Squares*, 2007. M. Hestenes
 and E. Stiefel, *Methods of Conjugate Gradients for Solving Linear Systems*, 1952. Chapter 6 of
@@ -372,6 +381,47 @@ class KernelRidgePath:
             plain = self.system.targets - self.system.product(result.coef) - result.intercept
             above, below = np.where(light, plain, above), np.where(light, 1, below)
         return above / below
+
+
+def loo_error_gradient(gram: Array, targets: Any, alpha: float) -> tuple[float, Array]:
+    """Compute the leave-one-out error of a penalty, with intercept, and how the kernel changes it.
+
+    Parameters
+    ----------
+    gram : array of shape (n, n)
+        Symmetric and positive semi-definite matrix.
+    targets : array of shape (n,) or (n, c)
+        Targets of every row.
+    alpha : float
+        Penalty, above 0.
+
+    Returns
+    -------
+    error : float
+        Mean squared error of the rows left out, summed over the targets.
+    gradient : array of shape (n, n)
+        Its derivative by the entries of the matrix; the one by ``alpha`` is the trace.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hilbin.solvers.kernel_ridge import kernel_ridge_path, loo_error_gradient
+    >>> error, gradient = loo_error_gradient(np.eye(3), [0.0, 1.0, 2.0], 1.0)
+    >>> round(error, 12), np.trace(gradient).round(12)
+    (1.5, np.float64(0.0))
+    """
+    system = RidgeSystem.of(gram, targets, None, fit_intercept=True)
+    A, n = system.reduced(), len(gram)
+    A[np.diag_indices_from(A)] += alpha
+    inverse = solve_definite(A, np.eye(n - 1), overwrite=True)
+    G = system.expand(system.expand(inverse).T)
+    u, g = G @ system.rhs, np.diag(G)[:, None]
+    misses = u / g
+    p = G @ (misses / g)
+    gradient = (G * (np.square(misses) / g).sum(axis=1)) @ G
+    gradient -= (p @ u.T + u @ p.T) / 2
+    gradient *= 2 / n
+    return float(np.square(misses).sum() / n), gradient
 
 
 def _by_conjugate_gradients(system: RidgeSystem, alpha: float, tol: float, max_iter: int) -> Result:

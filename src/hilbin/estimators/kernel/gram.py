@@ -186,8 +186,10 @@ class Gram:
         return self.kernel._against(self.X, self.n_jobs)
 
 
-def resolved(kernel: Any, X: Matrix, random: Any) -> Kernel:
+def resolved(kernel: Any, X: Matrix, random: Any, names: Any = None) -> Kernel:
     """Return the kernel to use, with rules resolved; None is a Gaussian of median width.
+
+    ``names`` are those of the columns, if they have some.
 
     Rules look at different rows only, which are drawn by what they hold, so that a weight of 2 is
     the row twice for them, too.
@@ -197,7 +199,7 @@ def resolved(kernel: Any, X: Matrix, random: Any) -> Kernel:
     rows = _different(X, random)
     if kernel is None:
         kernel = Gaussian(gamma="median") if rows.shape[0] > 1 else Gaussian()
-    kernel = kernel._resolve(rows, random)
+    kernel = kernel._with_names(names)._resolve(rows, random)
     kernel._require_resolved()
     return kernel
 

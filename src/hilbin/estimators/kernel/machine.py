@@ -100,6 +100,11 @@ class KernelEstimator(BaseEstimator):
         tags.input_tags.positive_only = self._demand() is not None
         return tags
 
+    @property
+    def _names(self) -> Any:
+        """The names of the columns in ``fit``, if they have some."""
+        return getattr(self, "feature_names_in_", None)
+
     def _demand(self) -> str | None:
         return self.kernel._demand() if isinstance(self.kernel, Kernel) else None
 
@@ -232,7 +237,7 @@ class KernelMachine(CallbackSupportMixin, KernelEstimator):
             self.kernel_: Any = "precomputed"
             gram = Gram.of_matrix(rows, rows.dtype if may_round else np.float64)
         else:
-            self.kernel_ = resolved(self.kernel, rows, random)
+            self.kernel_ = resolved(self.kernel, rows, random, self._names)
             rounded = may_round and is_varied(self.kernel_, rows)
             dtype = np.float32 if rounded else np.float64
             limits = int(self.memory * 2**20), self.n_jobs

@@ -160,7 +160,8 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
             self.kernel_: Any = self.kernel
             return rows
         counted = rows if weights.all() else rows[weights > 0]
-        self.kernel_ = resolved(self.kernel, counted, check_random_state(self.random_state))
+        random = check_random_state(self.random_state)
+        self.kernel_ = resolved(self.kernel, counted, random, self._names)
         K = self.kernel_.gram(rows, n_jobs=self.n_jobs)
         if isinstance(self.kernel_, CallableKernel):
             check_gram(K)

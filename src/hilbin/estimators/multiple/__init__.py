@@ -1,1 +1,1 @@
-"""Several kernels on the same rows, and what each of them counts."""
+"""Learning the kernel: weights of several kernels, and their parameters."""

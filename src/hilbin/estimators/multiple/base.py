@@ -19,6 +19,7 @@ from hilbin.estimators._fit import SMALL, CallbackSupportMixin
 from hilbin.estimators._sizes import check_kernel_values, finite_scores, without_warnings
 from hilbin.estimators.kernel.gram import check_gram, resolved
 from hilbin.estimators.kernel.machine import BAND, FLOAT32_TOL, SHARE, is_varied
+from hilbin.estimators.multiple.aligned import QUANTILES
 from hilbin.estimators.multiple.grams import (
     TiledGrams,
     grams_of,
@@ -26,10 +27,8 @@ from hilbin.estimators.multiple.grams import (
     warn_if_indefinite,
     weighted_sum,
 )
-from hilbin.kernels import Gaussian, Kernel
+from hilbin.kernels import Gaussian, Kernel, Quantile
 from hilbin.solvers.multiple_machines import Grams, StoredGrams
-
-WIDTHS = (0.25, 1.0, 4.0)  # gamma over that of the median rule, of the default kernels
 
 
 @dataclass(frozen=True)
@@ -54,8 +53,8 @@ class MultipleKernelModel(CallbackSupportMixin, BaseEstimator):
         Kernels of :mod:`hilbin.kernels`, or functions ``(X, Y) -> matrix``, each applied to ``X``;
         rules (``gamma="median"``) are resolved on the training rows. A dict names them. With
         ``"precomputed"``, ``X`` is a list of Gram matrices in ``fit``, and of the kernels between
-        new and training rows in ``predict``. ``None`` is three Gaussians, with a quarter of the
-        ``gamma`` of the median rule, with that, and with four times as much.
+        new and training rows in ``predict``. ``None`` is three Gaussians, with
+        widths at the 0.1, 0.5 and 0.9 quantiles of the distances.
     tol : float, default=1e-3
         Duality gap over the objective at which training stops.
     max_iter : int, default=100
@@ -220,14 +219,10 @@ class MultipleKernelModel(CallbackSupportMixin, BaseEstimator):
 
     def _resolve(self, rows: Matrix, random: Any) -> None:
         """Keep the kernels with numbers for rules, and their names."""
-        named = self._named()
-        if not named:
-            gamma = float(resolved(None, rows, random).gamma)  # type: ignore[attr-defined]
-            self.kernels_ = [Gaussian(gamma * width) for width in WIDTHS]
-        else:
-            self.kernels_ = [resolved(kernel, rows, random) for _, kernel in named]
-        given = isinstance(self.kernels, dict)
-        names = [name for name, _ in named] if given else self.kernels_
+        columns = getattr(self, "feature_names_in_", None)
+        given = self._named() or [*enumerate(Gaussian(Quantile(q)) for q in QUANTILES)]
+        self.kernels_ = [resolved(kernel, rows, random, columns) for _, kernel in given]
+        names = self.kernels if isinstance(self.kernels, dict) else self.kernels_
         self.kernel_names_ = [str(name) for name in names]
 
     def _normalized(self, grams: Grams, diagonals: list[Array], weights: Array) -> Grams:

@@ -21,7 +21,7 @@ from scipy.linalg import LinAlgError, cholesky, eigvalsh
 from hilbin._arrays import Array, Matrix, to_dense
 from hilbin.estimators._fit import outer_level
 from hilbin.estimators.kernel.gram import ADVICE, Gram
-from hilbin.kernels import Kernel, NotPositiveDefiniteWarning
+from hilbin.kernels import Kernel, NotPositiveDefiniteWarning, WeightedSum
 from hilbin.solvers.multiple_machines import Grams, StoredGrams
 
 BAND = 32  # MiB of kernel values at a time
@@ -32,11 +32,8 @@ INDEFINITE = 1e-8  # smallest eigenvalue, over the largest k(x, x), that is not 
 
 def weighted_sum(kernels: Sequence[Kernel], weights: Array) -> Kernel:
     """Return the kernel of weights, of which some are above 0; the others are left out."""
-    terms = [k * float(w) for k, w in zip(kernels, weights, strict=True) if w > 0]
-    total = terms[0]
-    for term in terms[1:]:
-        total = total + term
-    return total
+    used = np.flatnonzero(weights).tolist()
+    return WeightedSum(tuple(kernels[j] for j in used), tuple(float(weights[j]) for j in used))
 
 
 @dataclass(frozen=True)

@@ -129,7 +129,8 @@ class InfiniteKernelSVC(MultipleSupportModel):
     def _resolve(self, rows: Matrix, random: Any) -> None:
         """Keep a kernel of every family, by the median rule."""
         families = [kernel for _, kernel in self._named()] or [Gaussian()]
-        self.kernels_ = [resolved(with_gamma(k, "median"), rows, random) for k in families]
+        names = getattr(self, "feature_names_in_", None)
+        self.kernels_ = [resolved(with_gamma(k, "median"), rows, random, names) for k in families]
         given = isinstance(self.kernels, dict)
         self.kernel_names_ = [str(n) for n, _ in self._named()] if given else [*map(str, families)]
 

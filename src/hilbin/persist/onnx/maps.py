@@ -33,7 +33,7 @@ TINY = np.finfo(np.float64).tiny
 def additive(graph: Graph, step: Any, x: str, where: str) -> str:
     """Return the features of an ``AdditiveMap``."""
     expansion = step._expansion
-    width = step.n_features_in_ * expansion.n_components
+    x, width = _taken(graph, step, x), step._columns.size * expansion.n_components
     if isinstance(expansion, SeriesTerms):
         return graph.flatten(_series(graph, expansion.k, graph.unsqueeze(x, 2)), width)
     if isinstance(expansion, Cubics):
@@ -42,6 +42,13 @@ def additive(graph: Graph, step: Any, x: str, where: str) -> str:
     at_zero = float(expansion.kernel.profile(np.zeros(1))[0])
     weight = _power(graph, x, _degree(expansion.kernel, where) / 2)
     return graph.op("Mul", weight, math.sqrt(at_zero))
+
+
+def _taken(graph: Graph, step: Any, x: str) -> str:
+    """Return the columns that a map has features of."""
+    columns = step._columns
+    whole = np.array_equal(columns, np.arange(step.n_features_in_))
+    return x if whole else graph.op("Gather", x, columns, axis=1)
 
 
 def _series(graph: Graph, k: Array, x: str) -> str:
@@ -94,7 +101,7 @@ def sparse(graph: Graph, step: Any, x: str, where: str) -> str:
     """Return the features of a ``SparseMap``."""
     two: TwoNodes = step._two
     count = two.nodes.size
-    lower, pair = _coordinates(graph, two, x)
+    lower, pair = _coordinates(graph, two, _taken(graph, step, x))
     lower = graph.unsqueeze(lower, 2)
     features = []
     for neighbor in (0, 1):
@@ -105,7 +112,7 @@ def sparse(graph: Graph, step: Any, x: str, where: str) -> str:
     if step.orthonormal:
         factor = step._expansion.factor
         columns, count = graph.op("MatMul", columns, factor), factor.shape[1]
-    return graph.flatten(columns, step.n_features_in_ * count)
+    return graph.flatten(columns, step._columns.size * count)
 
 
 def _coordinates(graph: Graph, two: TwoNodes, x: str) -> tuple[str, str]:
