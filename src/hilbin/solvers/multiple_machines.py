@@ -30,7 +30,7 @@ from scipy.linalg import get_blas_funcs
 from hilbin import parallel
 from hilbin._arrays import Array
 from hilbin.solvers.crammer_singer import crammer_singer
-from hilbin.solvers.gram import gram_rows
+from hilbin.solvers.gram import LazyRows, gram_rows
 from hilbin.solvers.kernel_ridge import kernel_ridge
 from hilbin.solvers.multiple import Solve, Trial
 from hilbin.solvers.problem import Problem
@@ -39,6 +39,8 @@ from hilbin.solvers.smo import smo
 from hilbin.stats import Moments
 
 CACHED = 1 << 17  # bytes of a sum that is added up at a time
+FEWEST, MANY = 500, 0.4  # rows of a matrix, and share of them, that are added up at once
+BATCH = 8  # rows that are added up together if they were not expected
 MOST_SWEEPS = 10_000  # of Crammer and Singer's machine
 
 
@@ -48,8 +50,11 @@ class Grams(Protocol):
     def matrix(self, weights: Array) -> Array:
         """Return their weighted sum."""
 
-    def combined(self, weights: Array) -> Any:
-        """Return their weighted sum, as :func:`~hilbin.solvers.smo` takes it."""
+    def combined(self, weights: Array, few: Array | None = None) -> Any:
+        """Return their weighted sum, as :func:`~hilbin.solvers.smo` takes it.
+
+        ``few`` says that maybe few rows of it are needed, these among them.
+        """
 
     def products(self, coef: Array) -> Array:
         """Return all ``K_j @ coef`` in float64, of shape (m, n, c)."""
@@ -77,23 +82,40 @@ class StoredGrams:
 
     def __init__(self, matrices: Sequence[Array]) -> None:
         self.rows = [gram_rows(K) for K in matrices]
+        self.axpy = get_blas_funcs("axpy", [self.rows[0].gram])
 
     def matrix(self, weights: Array) -> Array:
         """Return the weighted sum."""
-        first, *others = np.flatnonzero(weights).tolist() or [0]
-        matrices = [rows.gram for rows in self.rows]
-        K = np.empty_like(matrices[first])
-        add = get_blas_funcs("axpy", [K])
-        for b, e in parallel.ranges(len(K), max(1, CACHED // max(1, K[:1].nbytes))):
-            part = K[b:e].reshape(-1)
-            np.multiply(matrices[first][b:e].reshape(-1), K.dtype.type(weights[first]), out=part)
-            for j in others:
-                add(matrices[j][b:e].reshape(-1), part, a=weights[j])
+        first = self.rows[0].gram
+        K = np.empty_like(first)
+        for b, e in parallel.ranges(len(K), max(1, CACHED // max(1, first[:1].nbytes))):
+            self._add(weights, slice(b, e), K[b:e].reshape(-1))
         return K
 
-    def combined(self, weights: Array) -> Any:
+    def _add(self, weights: Array, rows: Any, out: Array) -> None:
+        """Put the weighted sum of some rows, one after another, into ``out``."""
+        first, *others = np.flatnonzero(weights).tolist() or [0]
+        np.multiply(self.rows[first].gram[rows].reshape(-1), weights[first], out=out)
+        for j in others:
+            self.axpy(self.rows[j].gram[rows].reshape(-1), out, a=weights[j])
+
+    def combined(self, weights: Array, few: Array | None = None) -> Any:
         """Return the weighted sum, as solvers take it."""
-        return gram_rows(self.matrix(weights))
+        n = len(self.rows[0].norms)
+        if few is None or few.size > MANY * n or n < FEWEST:
+            return gram_rows(self.matrix(weights))
+
+        def compute(rows: Array) -> Array:
+            out = np.empty((rows.size, n), self.rows[0].gram.dtype)
+            for row, i in zip(out, rows.tolist(), strict=True):
+                self._add(weights, i, row)
+            return out
+
+        diagonal = np.array([rows.norms for rows in self.rows]).T @ weights
+        lazy = LazyRows(compute, diagonal, 4 * n * (n + 3 * BATCH), BATCH)
+        if few.size:
+            lazy.fetch(few)
+        return lazy
 
     def products(self, coef: Array) -> Array:
         """Return all ``K_j @ coef`` in float64."""
@@ -144,18 +166,24 @@ def svm_trials(
     array([1., 0.])
     """
 
+    jobs = min(effective_n_jobs(n_jobs), len(problems))
+
+    def expected(last: Machine | None) -> Array | None:
+        if jobs > 1 or (last is None and len(problems) > 1):
+            return None  # rows that come and go are for one thread
+        return np.flatnonzero(np.zeros(0) if last is None else last.coef.any(axis=1))
+
     def limits(tol: float) -> dict[str, Any]:
         return {"tol": tol} if exact is None else {"tol": exact[0], "max_iter": exact[1]}
 
     def solve(weights: Array, last: Machine | None, tol: float) -> Trial:
-        rows = grams.combined(weights)
+        rows = grams.combined(weights, expected(last))
         found: dict[int, Any] = {}
 
         def task(k: int, _: int) -> None:
             start = None if last is None else np.ascontiguousarray(last.coef[:, k])
             found[k] = smo(rows, problems[k], start=start, **limits(tol))
 
-        jobs = min(effective_n_jobs(n_jobs), len(problems))
         parallel.run(task, parallel.ranges(len(problems), 1), jobs)
         results = [found[k] for k in range(len(problems))]
         coef = np.column_stack([r.coef for r in results])

@@ -17,7 +17,7 @@ from hilbin._parameters import estimator, require_norm, require_positive, requir
 from hilbin._state import require, require_attributes
 from hilbin.estimators._fit import SMALL, CallbackSupportMixin
 from hilbin.estimators._sizes import check_kernel_values, finite_scores, without_warnings
-from hilbin.estimators.kernel.gram import check_gram, resolved
+from hilbin.estimators.kernel.gram import MOST_WHOLE, check_gram, resolved
 from hilbin.estimators.kernel.machine import BAND, FLOAT32_TOL, SHARE, is_varied
 from hilbin.estimators.multiple.aligned import QUANTILES
 from hilbin.estimators.multiple.grams import (
@@ -163,7 +163,7 @@ class MultipleKernelModel(CallbackSupportMixin, BaseEstimator):
                     f"X[{j}] has the shape {K.shape}: matrices must all be square and of the same "
                     f"rows, and X[0] has {n}"
                 )
-            check_gram(K, f"X[{j}]")
+            check_gram(K, f"X[{j}]", MOST_WHOLE / len(matrices) ** 0.5)
             warn_if_indefinite(K, f"X[{j}]")
         _, y = validate_data(self, matrices[0], y, **ACCEPTED, **options)
         return matrices, y
@@ -191,7 +191,7 @@ class MultipleKernelModel(CallbackSupportMixin, BaseEstimator):
         if self._precomputed:
             self.kernels_: Any = None
             self.kernel_names_ = [f"kernel {j}" for j in range(len(X))]
-            dtype = np.float32 if self._may_round(index.size) else np.float64
+            dtype = np.result_type(*X) if self._may_round(index.size) else np.float64
             whole, some = index.size == len(X[0]), np.ix_(index, index)
             parts = (K if whole else K[some] for K in X)
             grams: Grams = StoredGrams([K.astype(dtype, copy=False) for K in parts])
@@ -252,6 +252,8 @@ class MultipleKernelModel(CallbackSupportMixin, BaseEstimator):
         self.support_vectors_ = None if self._precomputed else training.X[self.support_]
         self.intercept_ = np.asarray(intercept, np.float64)
         if not (np.isfinite(self.dual_coef_).all() and np.isfinite(self.intercept_).all()):
+            for j, K in enumerate(training.X if self._precomputed else ()):
+                check_rows(K, f"X[{j}]")  # not all of it may have been read before
             raise ValueError(
                 "the solution is not finite: kernel values, C, alpha or the weights are too far "
                 "from 1 to compute with"

@@ -65,7 +65,7 @@ class TiledGrams:
         kernel = weighted_sum(self.kernels, weights)
         return to_dense(kernel._gram(self.X, None, self.n_jobs))
 
-    def combined(self, weights: Array) -> Any:
+    def combined(self, weights: Array, few: Array | None = None) -> Any:
         """Return the weighted sum, as solvers take it."""
         kernel = weighted_sum(self.kernels, weights)
         return Gram.of_rows(kernel, self.X, self.dtype, self.memory, self.n_jobs).rows
