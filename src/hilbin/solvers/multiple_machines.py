@@ -86,18 +86,23 @@ class StoredGrams:
 
     def matrix(self, weights: Array) -> Array:
         """Return the weighted sum."""
-        first = self.rows[0].gram
+        first, terms = self.rows[0].gram, self._terms(weights)
         K = np.empty_like(first)
         for b, e in parallel.ranges(len(K), max(1, CACHED // max(1, first[:1].nbytes))):
-            self._add(weights, slice(b, e), K[b:e].reshape(-1))
+            self._add(terms, slice(b, e), K[b:e].reshape(-1))
         return K
 
-    def _add(self, weights: Array, rows: Any, out: Array) -> None:
+    def _terms(self, weights: Array) -> list[tuple[float, Array]]:
+        """Return the weights that are not 0, and their matrices."""
+        used = np.flatnonzero(weights).tolist() or [0]
+        return [(float(weights[j]), self.rows[j].gram) for j in used]
+
+    def _add(self, terms: list[tuple[float, Array]], rows: Any, out: Array) -> None:
         """Put the weighted sum of some rows, one after another, into ``out``."""
-        first, *others = np.flatnonzero(weights).tolist() or [0]
-        np.multiply(self.rows[first].gram[rows].reshape(-1), weights[first], out=out)
-        for j in others:
-            self.axpy(self.rows[j].gram[rows].reshape(-1), out, a=weights[j])
+        weight, K = terms[0]
+        np.multiply(K[rows].reshape(-1), weight, out=out)
+        for weight, K in terms[1:]:
+            self.axpy(K[rows].reshape(-1), out, a=weight)
 
     def combined(self, weights: Array, few: Array | None = None) -> Any:
         """Return the weighted sum, as solvers take it."""
@@ -105,10 +110,12 @@ class StoredGrams:
         if few is None or few.size > MANY * n or n < FEWEST:
             return gram_rows(self.matrix(weights))
 
+        terms = self._terms(weights)
+
         def compute(rows: Array) -> Array:
-            out = np.empty((rows.size, n), self.rows[0].gram.dtype)
+            out = np.empty((rows.size, n), terms[0][1].dtype)
             for row, i in zip(out, rows.tolist(), strict=True):
-                self._add(weights, i, row)
+                self._add(terms, i, row)
             return out
 
         diagonal = np.array([rows.norms for rows in self.rows]).T @ weights
