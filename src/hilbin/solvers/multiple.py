@@ -23,6 +23,9 @@ lower bound of :math:`J` by all planes so far; the next weights are the projecti
 on the set where no plane is above a level between that and the best value. The projection is a
 problem of least distance, which is one of non-negative least squares (Lawson and Hanson).
 
+At the end, a last machine is tried without the kernels of small weights, and kept if it keeps to
+the tolerance.
+
 **Stopping rule.** The best value of :math:`J` is above the best lower bound by at most ``tol``
 times itself. For :math:`p = 1` the bound is that of the convex combination of dual variables that
 the linear program gives, so it holds whatever the program was solved to. The machine is solved more
@@ -50,6 +53,7 @@ INNER = 0.1  # accuracy asked of the machines, over that of the weights
 OWN = 0.3  # share of the gap from which on machines are solved more exactly
 SHARPER = 0.1  # how much more exactly
 FINEST = 1e-13  # accuracy beyond which rounding decides
+SMALL = 0.01  # weights for p = 1 without which a last machine is tried
 NOTHING = 1e-10  # weights below this are rounding
 FLOOR = 1e-3  # smallest weight to start from, over the largest: one of 0 would stay 0 for p > 1
 
@@ -87,7 +91,8 @@ class MultipleResult(Result):
     weights : array of shape (m,)
         The weights.
     history : array of shape (n_iter, 2)
-        After every round, the best value and the best lower bound so far.
+        After every round, the best value and the best lower bound so far; in the end, maybe, the
+        value without kernels of small weights.
     solution : object
         The solution of the best :class:`Trial`.
 
@@ -157,36 +162,80 @@ def multiple(
     """
     course = _Levels(n_kernels) if norm == 1 else _Wrapper(norm)
     weights, last = _normalized(start[0], n_kernels, norm), start[1]
-    best, best_weights, primal, dual = None, weights, np.inf, -np.inf
-    history: list[tuple[float, float]] = []
-    inner, converged, stalled = INNER * tol, False, False
-    while len(history) < max_iter:
+    state, inner, going = _Best(tol), INNER * tol, True
+    while going and len(state.history) < max_iter:
         trial = solve(weights, last, inner)
         last = trial.solution
-        half = 0.5 * float(weights @ trial.energies)
-        value, own = half + trial.loss, 2 * half + trial.loss - trial.gain
-        if best is None or value < primal:
-            best, best_weights, primal = trial, weights, value
-        dual = max(dual, course.bound(trial))
-        dual = primal if primal < dual <= primal + ROUNDING * abs(primal) else dual
-        history.append((primal, dual))
-        gap = (primal - dual) / max(abs(primal), np.finfo(float).tiny)
-        converged = gap <= tol or primal == dual
-        if (callback is not None and not callback(len(history), gap)) or converged:
+        own = state.add(weights, trial, course.bound(trial))
+        going = callback is None or callback(len(state.history), state.gap)
+        if state.converged or inner < FINEST or not np.isfinite(state.gap):
             break
-        if own > OWN * max(tol, gap * INNER) * abs(primal):
+        if own > OWN * max(tol, state.gap * INNER) * abs(state.primal):
             inner *= SHARPER
-        before, weights = weights, course.following(weights, trial, primal, dual)
-        if stalled := inner < FINEST or not np.isfinite(gap):
-            break
+        before, weights = weights, course.following(weights, state.primal, state.dual, trial)
         if np.array_equal(before, weights):
             inner *= SHARPER
-    assert best is not None
-    empty = np.empty(0)
-    return MultipleResult(
-        empty, empty, primal, primal - dual, len(history), converged, stalled=stalled,
-        weights=best_weights, history=np.array(history), solution=best.solution,
-    )  # fmt: skip
+    if norm == 1 and state.converged and going and len(state.history) < max_iter:
+        state.clean(solve, inner)
+    return state.result(stalled=inner < FINEST)
+
+
+@dataclass
+class _Best:
+    """The best machine so far, and the best lower bound."""
+
+    tol: float
+    weights: Array = field(default_factory=lambda: np.empty(0))
+    trial: Trial | None = None
+    primal: float = np.inf
+    dual: float = -np.inf
+    history: list[tuple[float, float]] = field(default_factory=list)
+
+    @property
+    def gap(self) -> float:
+        """The gap over the value."""
+        return (self.primal - self.dual) / max(abs(self.primal), np.finfo(float).tiny)
+
+    @property
+    def converged(self) -> bool:
+        """Whether the gap is small enough."""
+        return self.gap <= self.tol or self.primal == self.dual
+
+    def add(self, weights: Array, trial: Trial, bound: float) -> float:
+        """Take a machine and a lower bound; return the gap of the machine for its own weights."""
+        half = 0.5 * float(weights @ trial.energies)
+        value = half + trial.loss
+        if self.trial is None or value < self.primal:
+            self.trial, self.weights, self.primal = trial, weights, value
+        self.dual = max(self.dual, bound)
+        if self.primal < self.dual <= self.primal + ROUNDING * abs(self.primal):
+            self.dual = self.primal
+        self.history.append((self.primal, self.dual))
+        return 2 * half + trial.loss - trial.gain
+
+    def clean(self, solve: Solve, tol: float) -> None:
+        """Try the weights without those that are small, and keep them if they are good enough."""
+        assert self.trial is not None
+        kept = np.where(self.weights < SMALL, 0.0, self.weights)
+        kept /= kept.sum()
+        if np.count_nonzero(kept) == np.count_nonzero(self.weights):
+            return
+        trial = solve(kept, self.trial.solution, tol)
+        value = 0.5 * float(kept @ trial.energies) + trial.loss
+        if value - self.dual <= self.tol * abs(value):
+            self.trial, self.weights = trial, kept
+            self.primal = max(value, self.dual)
+            self.history.append((self.primal, self.dual))
+
+    def result(self, *, stalled: bool) -> MultipleResult:
+        """Return what was found."""
+        assert self.trial is not None
+        empty = np.empty(0)
+        return MultipleResult(
+            empty, empty, self.primal, self.primal - self.dual, len(self.history), self.converged,
+            stalled=stalled, weights=self.weights, history=np.array(self.history),
+            solution=self.trial.solution,
+        )  # fmt: skip
 
 
 def _normalized(weights: Array | None, n_kernels: int, norm: float) -> Array:
@@ -209,7 +258,7 @@ class _Wrapper:
         """Return the lower bound by a machine."""
         return trial.gain - 0.5 * float(np.linalg.norm(trial.energies, self.conjugate))
 
-    def following(self, weights: Array, trial: Trial, primal: float, dual: float) -> Array:
+    def following(self, weights: Array, primal: float, dual: float, trial: Trial) -> Array:
         """Return the next weights."""
         if self.norm == np.inf:
             return weights
@@ -248,7 +297,7 @@ class _Levels:
             shares = np.maximum(marginals, 0) / np.maximum(marginals, 0).sum()
         return float(shares @ gains - 0.5 * (shares @ energies).max())
 
-    def following(self, weights: Array, trial: Trial, primal: float, dual: float) -> Array:
+    def following(self, weights: Array, primal: float, dual: float, trial: Trial) -> Array:
         """Return the weights nearest to the last ones where no plane is above the level."""
         level = dual + LEVEL * (primal - dual)
         slopes = 0.5 * np.array(self.energies)
