@@ -22,6 +22,7 @@ from hilbin.kernels import (
     OnColumns,
     Power,
     PValue,
+    SymmetricKL,
     WeightedSum,
     kernel_alignment,
     product_kernel,
@@ -162,6 +163,22 @@ def test_leave_one_out_is_that_of_kernel_ridge():
         assert errors[0] >= found.after
 
 
+@pytest.mark.parametrize("factor", [1e-8, 1.0, 1e12])
+def test_kernels_of_any_size(factor):
+    kernel = factor * Gaussian("median")
+    found = tune(kernel, X, Y, by="leave_one_out")
+    assert 0 < found.after <= found.before < 1
+    assert tune(kernel, X, Y).after == pytest.approx(tune(Gaussian("median"), X, Y).after, abs=1e-4)
+
+
+@pytest.mark.filterwarnings("ignore::hilbin.kernels.NotPositiveDefiniteWarning")
+def test_leaving_out_needs_a_positive_definite_kernel():
+    rows = np.random.default_rng(0).dirichlet(np.full(4, 0.05), 60)
+    kernel = SymmetricKL(0.05, smoothing=1e-3)
+    with pytest.raises(ValueError, match="the Gram matrix is not positive semi-definite"):
+        tune(kernel, rows, np.arange(60) % 2, by="leave_one_out", alpha=1e-6)
+
+
 def test_the_best_bandwidth_is_that_of_a_grid():
     found = tune(Gaussian("median"), X, Y)
     values = [kernel_alignment(Gaussian(g).gram(X), Y) for g in np.geomspace(0.05, 2, 200)]
@@ -212,7 +229,7 @@ def test_the_plain_product():
     [
         (Linear(), {}, "has no parameters that can be tuned"),
         (Gaussian(), {"by": "accuracy"}, "by must be one of"),
-        (Gaussian(), {"alpha": 0}, "alpha must be a number > 0"),
+        (Gaussian(), {"alpha": 0}, 'alpha, if not "auto", must be a number > 0'),
         (Gaussian(), {"max_iter": 0}, "max_iter must be a whole number >= 1"),
         (Gaussian(), {"max_samples": 1}, "max_samples must be a whole number >= 2"),
         (Gaussian(), {"task": "ranking"}, "task must be one of"),

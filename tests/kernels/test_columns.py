@@ -129,7 +129,21 @@ def test_columns_that_are_not_there(columns, complaint):
 
 
 @pytest.mark.parametrize(
-    "columns", ["ab", [], 3, [0.5], [True], [0, "a"], None, slice(0.0, 3), slice(0, 3, 0), [[1]]]
+    "columns",
+    [
+        "ab",
+        [],
+        3,
+        [0.5],
+        [True],
+        [0, "a"],
+        None,
+        slice(0.0, 3),
+        slice(0, 3, 0),
+        [[1]],
+        [[1], [2, 3]],
+        {1},
+    ],
 )
 def test_columns_that_are_none(columns):
     with pytest.raises(ValueError, match="columns of OnColumns must be"):
@@ -200,6 +214,7 @@ def test_maps_have_features_of_the_columns_alone(make, kernel, columns, tmp_path
     np.testing.assert_array_equal(
         on_columns.input_columns_, np.repeat(np.arange(12)[columns], width)
     )
+    check_kernel(on_columns.kernel, X, feature_map=on_columns)
     hilbin.save(on_columns, tmp_path / "map")
     again = hilbin.load(tmp_path / "map").transform(X)
     np.testing.assert_array_equal(getattr(again, "toarray", lambda: again)(), dense)
@@ -268,6 +283,8 @@ def test_rules_inside_a_weighted_sum():
     [
         ([], [], "one or more kernels, got none"),
         ([Linear(), 3], [1, 1], "one or more kernels, got 3"),
+        (Linear(), [1], "kernels of WeightedSum must be a list"),
+        ([Linear()], 1.0, "weights of WeightedSum must be a list"),
         ([Linear()], [1, 1], "has 1 kernels, but 2 weights"),
         ([Linear(), Chi2()], [1, -1], r"weights\[1\] of WeightedSum must be a number >= 0"),
         ([Linear(), Chi2()], [1, np.nan], r"weights\[1\] of WeightedSum must be a number >= 0"),
@@ -307,3 +324,24 @@ def test_kernels_without_size():
         kernel_scale(Linear())
     with pytest.raises(ValueError, match="K must be square"):
         kernel_scale(np.ones((4, 3)))
+
+
+@pytest.mark.parametrize(
+    ("kernel", "name", "value"),
+    [
+        (OnColumns(Linear(), [1, 2]), "columns", "ab"),
+        (OnColumns(Linear(), [1, 2]), "columns", (1, 1)),
+        (OnColumns(Linear(), [1, 2]), "columns", slice(0.5, 2)),
+        (WeightedSum((Linear(), Chi2()), (1.0, 2.0)), "weights", (1.0,)),
+        (WeightedSum((Linear(), Chi2()), (1.0, 2.0)), "weights", (-1.0, 1.0)),
+        (WeightedSum((Linear(), Chi2()), (1.0, 2.0)), "kernels", (Linear(), 3)),
+    ],
+)
+def test_forged_kernels(kernel, name, value, tmp_path):
+    hilbin.save(kernel, tmp_path / "kernel")
+    assert hilbin.load(tmp_path / "kernel") == kernel
+    forged = kernel.replace()
+    object.__setattr__(forged, name, value)
+    hilbin.save(forged, tmp_path / "kernel")
+    with pytest.raises(hilbin.persist.ModelFileError, match=rf"{name}|kernels"):
+        hilbin.load(tmp_path / "kernel")

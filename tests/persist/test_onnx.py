@@ -40,6 +40,7 @@ from hilbin.kernels import (
     JensenShannon,
     Laplace,
     Linear,
+    OnColumns,
     Polynomial,
 )
 from hilbin.maps import AdditiveMap, FourierMap, NystroemMap, SparseMap, SparseProjectionMap
@@ -209,6 +210,11 @@ def test_a_frozen_map(rows, tmp_path):
         AdditiveMap(Intersection(beta=0.5)),
         AdditiveMap(JensenShannon()),
         AdditiveMap(Hellinger()),
+        AdditiveMap(OnColumns(Hellinger(), [5, 2])),
+        AdditiveMap(OnColumns(Chi2(), slice(1, 6))),
+        AdditiveMap(OnColumns(Intersection(), slice(None, None, -1))),
+        SparseMap(OnColumns(Intersection(), slice(2, None)), 9),
+        SparseMap(OnColumns(Chi2(), [3, 0]), 9, orthonormal=True),
         FourierMap(Gaussian(gamma=0.1), 64),
         FourierMap(Gaussian(), 1),
         FourierMap(Exponential(Chi2(), gamma="median"), 63),

@@ -11,7 +11,7 @@ and so does the demand for values >= 0.
 """
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from numbers import Integral
 from typing import Any, Self
@@ -145,9 +145,8 @@ class OnColumns(WrapperKernel):
 
 def _listed(columns: Any) -> tuple[int, ...] | tuple[str, ...]:
     """Return numbers or names of columns as a tuple."""
-    given = columns if isinstance(columns, tuple) else ()
-    if not given and not isinstance(columns, str) and np.ndim(columns) == 1:
-        given = tuple(columns)
+    listed = isinstance(columns, Iterable) and not isinstance(columns, str | dict | set)
+    given = tuple(columns) if listed else ()  # a tuple is itself
     names = all(isinstance(column, str) for column in given)
     if not given or not (names or all(map(_is_whole, given))):
         raise ValueError(

@@ -1,6 +1,6 @@
 """Sums and products of kernels: ``a + b``, ``a * b``, and sums of many with weights."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any, Self
@@ -151,8 +151,11 @@ class WeightedSum(Kernel):
     def __post_init__(self) -> None:
         for name in ("kernels", "weights"):
             given = getattr(self, name)
-            if not isinstance(given, tuple):
-                object.__setattr__(self, name, tuple(getattr(given, "tolist", lambda g=given: g)()))
+            if not isinstance(given, Iterable):
+                raise ValueError(f"{name} of WeightedSum must be a list, got {given!r}")
+            if not isinstance(given, tuple):  # one that is, a clone must keep
+                plain = given.tolist() if isinstance(given, np.ndarray) else given
+                object.__setattr__(self, name, tuple(plain))
         strange = [kernel for kernel in self.kernels if not isinstance(kernel, Kernel)]
         if strange or not self.kernels:
             what = repr(strange[0]) if strange else "none"

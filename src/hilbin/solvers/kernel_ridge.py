@@ -410,11 +410,8 @@ def loo_error_gradient(gram: Array, targets: Any, alpha: float) -> tuple[float, 
     >>> round(error, 12), np.trace(gradient).round(12)
     (1.5, np.float64(0.0))
     """
-    system = RidgeSystem.of(gram, targets, None, fit_intercept=True)
-    A, n = system.reduced(), len(gram)
-    A[np.diag_indices_from(A)] += alpha
-    inverse = solve_definite(A, np.eye(n - 1), overwrite=True)
-    G = system.expand(system.expand(inverse).T)
+    system, n = RidgeSystem.of(gram, targets, None, fit_intercept=True), len(gram)
+    G = system.expand(system.expand(_inverse(system, alpha)).T)
     u, g = G @ system.rhs, np.diag(G)[:, None]
     misses = u / g
     p = G @ (misses / g)
@@ -422,6 +419,19 @@ def loo_error_gradient(gram: Array, targets: Any, alpha: float) -> tuple[float, 
     gradient -= (p @ u.T + u @ p.T) / 2
     gradient *= 2 / n
     return float(np.square(misses).sum() / n), gradient
+
+
+def _inverse(system: RidgeSystem, alpha: float) -> Array:
+    A = system.reduced()
+    A[np.diag_indices_from(A)] += alpha
+    try:
+        return solve_definite(A, np.eye(len(A)), overwrite=True)
+    except LinAlgError:
+        values, Q = _eigen(system)
+        if values.min() + alpha <= 0:
+            raise ValueError(INDEFINITE) from None
+        inverse: Array = (Q / (values + alpha)) @ Q.T
+        return inverse
 
 
 def _by_conjugate_gradients(system: RidgeSystem, alpha: float, tol: float, max_iter: int) -> Result:

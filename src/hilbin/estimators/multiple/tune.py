@@ -29,13 +29,15 @@ from sklearn.model_selection import train_test_split
 
 from hilbin._arrays import Array, check_rows
 from hilbin._parameters import require_choice, require_positive, require_whole
+from hilbin.estimators.kernel.ridge import AUTO
 from hilbin.estimators.multiple.differentiable import BELOW, Node, differentiable
 from hilbin.kernels import Kernel
 from hilbin.kernels.alignment import NONE_AGREES, aligned, targets
 from hilbin.parallel import blas_threads
-from hilbin.solvers.kernel_ridge import loo_error_gradient
+from hilbin.solvers.kernel_ridge import kernel_ridge_path, loo_error_gradient
 
 CRITERIA = ("alignment", "leave_one_out")
+TINY = np.finfo(np.float64).tiny
 
 
 @dataclass(frozen=True)
@@ -80,7 +82,7 @@ def tune(
     y: Any,
     *,
     by: str = "alignment",
-    alpha: float = 1.0,
+    alpha: float | str = "auto",
     task: str = "auto",
     max_iter: int = 60,
     max_samples: int = 3000,
@@ -106,8 +108,9 @@ def tune(
     by : {"alignment", "leave_one_out"}
         The criterion: the largest centered alignment with the targets, or the least squared error
         of kernel ridge regression for rows that are left out; labels are then one-hot targets.
-    alpha : float, default 1.0
-        Penalty of kernel ridge regression to start with.
+    alpha : float or "auto", default "auto"
+        Penalty of kernel ridge regression to start with; ``"auto"`` takes the best of a grid for
+        the kernel as it is.
     task : {"auto", "classification", "regression"}
         What ``y`` is. ``"auto"`` takes floats that are not whole for targets of regression.
     max_iter : int, default 60
@@ -136,7 +139,8 @@ def tune(
     (0.715, 0.848)
     """
     require_choice("by", by, CRITERIA)
-    require_positive("alpha", alpha)
+    if alpha != "auto":
+        require_positive('alpha, if not "auto",', alpha)
     require_whole("max_iter", max_iter, 1)
     require_whole("max_samples", max_samples, 2)
     if not isinstance(kernel, Kernel):
@@ -150,7 +154,9 @@ def tune(
         raise ValueError(f"{kernel!r} has no parameters that can be tuned: no gamma and no weights")
     T = T[chosen] - T[chosen].mean(axis=0)
     with blas_threads(n_jobs):
-        return (_by_alignment if by == "alignment" else _by_leaving_out)(node, T, alpha, max_iter)
+        if by == "alignment":
+            return _by_alignment(node, T, max_iter)
+        return _by_leaving_out(node, T, alpha, max_iter)
 
 
 def sample(T: Array, size: int, random_state: Any) -> Array:
@@ -170,7 +176,7 @@ def sample(T: Array, size: int, random_state: Any) -> Array:
     )
 
 
-def _by_alignment(node: Node, T: Array, alpha: float, max_iter: int) -> Tuning:
+def _by_alignment(node: Node, T: Array, max_iter: int) -> Tuning:
     def misses(logs: Array) -> tuple[float, Array]:
         value, G = aligned(node.gram(logs), T)
         return -value, -node.slopes(G)
@@ -181,13 +187,17 @@ def _by_alignment(node: Node, T: Array, alpha: float, max_iter: int) -> Tuning:
     return Tuning(node.kernel(logs), -before, -after, n_iter, converged)
 
 
-def _by_leaving_out(node: Node, T: Array, alpha: float, max_iter: int) -> Tuning:
+def _by_leaving_out(node: Node, T: Array, alpha: float | str, max_iter: int) -> Tuning:
     def log_error(logs: Array) -> tuple[float, Array]:
         penalty = float(np.exp(logs[-1]))
         error, G = loo_error_gradient(node.gram(logs[:-1]), T, penalty)
+        error = max(error, TINY)
         slopes = np.append(node.slopes(G), penalty * np.trace(G))
         return float(np.log(error)), slopes / error
 
+    if alpha == "auto":
+        K = node.gram(node.start)
+        alpha = kernel_ridge_path(K, T, AUTO * np.diag(K).mean()).best_alpha
     own = float(np.log(alpha))
     start, bounds = np.append(node.start, own), [*node.bounds, (own - BELOW, own + BELOW)]
     logs, before, after, n_iter, converged = _minimized(log_error, start, bounds, max_iter)
