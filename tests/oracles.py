@@ -459,3 +459,37 @@ def sparse_fault(X):
         if getattr(X, "_has_canonical_format", False) and part != sorted(set(part)):
             return f"row {i} is not in order"
     return ""
+
+
+def block_norm_optimum(features, T, alpha, norm):
+    """min 1/2 |(|v_1|, ..., |v_m|)|_r^2 + sum r^2 / 2 alpha, r = 2p / (p + 1), by BFGS.
+
+    It is multiple kernel learning with the weights gone: the best ones for given norms are put in.
+    """
+    r = 2.0 if norm == np.inf else 2 * norm / (norm + 1)
+    Z = [z - z.mean(axis=0) for z in features]
+    T = T - T.mean(axis=0)
+    ends = np.cumsum([z.shape[1] for z in Z])[:-1]
+    together = np.hstack(Z)
+
+    def value(flat):
+        W = flat.reshape(together.shape[1], T.shape[1])
+        misses = together @ W - T
+        sizes = np.array([np.square(part).sum() + 1e-14 for part in np.split(W, ends)])
+        total = np.sum(sizes ** (r / 2))
+        slope = total ** (2 / r - 1) * sizes ** (r / 2 - 1)
+        factors = np.repeat(slope, [z.shape[1] for z in Z])[:, None]
+        gradient = factors * W + together.T @ misses / alpha
+        return 0.5 * total ** (2 / r) + np.square(misses).sum() / (2 * alpha), gradient.ravel()
+
+    start = np.full(together.shape[1] * T.shape[1], 0.01)
+    limits = {"maxiter": 20_000, "maxfun": 100_000, "ftol": 1e-15, "gtol": 1e-9}
+    found = minimize(value, start, jac=True, method="L-BFGS-B", options=limits)
+    return found.fun, found.x.reshape(together.shape[1], T.shape[1])
+
+
+def svm_optimum(K, signs, cost):
+    """The optimum of a support vector machine with a free intercept, by its dual."""
+    low, high = np.minimum(0, cost * signs), np.maximum(0, cost * signs)
+    c = pair_descent(K, signs, low, high)
+    return -machine_objective(K, c, signs)

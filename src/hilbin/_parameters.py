@@ -124,3 +124,12 @@ def require_whole(name: str, value: Any, least: int, most: int | None = None) ->
     if not (whole and least <= value and (most is None or value <= most)):
         upto = "" if most is None else f" and <= {most}"
         raise ValueError(f"{name} must be a whole number >= {least}{upto}, got {value!r}")
+
+
+def require_norm(value: Any) -> None:
+    """The parameter ``norm`` of weights is a number from 1 to infinity."""
+    number = isinstance(value, Real) and not isinstance(value, bool)
+    if not (number and value >= 1):
+        raise ValueError(
+            f"norm must be a number >= 1, or numpy.inf for equal weights, got {value!r}"
+        )

@@ -2,7 +2,7 @@
 
 The families are sub-packages: :mod:`~hilbin.estimators.intersection` (one function per feature),
 :mod:`~hilbin.estimators.kernel` (any kernel, by support vectors),
-:mod:`~hilbin.estimators.multiple` (several kernels, and their parameters) and
+:mod:`~hilbin.estimators.multiple` (several kernels: their weights and parameters) and
 :mod:`~hilbin.estimators.linear` (explicit features, out of core). A new estimator is entered here;
 persistence, the reference and the tests take it from this list.
 """
@@ -22,6 +22,9 @@ from hilbin.estimators.linear.pca import StreamPCA
 from hilbin.estimators.linear.ridge import MapRidge, MapRidgeClassifier
 from hilbin.estimators.linear.svm import MapSVC, MapSVR
 from hilbin.estimators.multiple.aligned import AlignedKernel
+from hilbin.estimators.multiple.infinite import InfiniteKernelSVC
+from hilbin.estimators.multiple.ridge import MultipleKernelRidge, MultipleKernelRidgeClassifier
+from hilbin.estimators.multiple.svc import MultipleKernelSVC
 from hilbin.estimators.multiple.tune import Tuning, tune
 from hilbin.estimators.probability import ScoreCalibration
 
@@ -30,6 +33,7 @@ __all__ = [
     "AlignedKernel",
     "CostEstimate",
     "HistogramBinner",
+    "InfiniteKernelSVC",
     "IntersectionSVC",
     "IntersectionSVR",
     "KernelOneClass",
@@ -41,6 +45,9 @@ __all__ = [
     "MapRidgeClassifier",
     "MapSVC",
     "MapSVR",
+    "MultipleKernelRidge",
+    "MultipleKernelRidgeClassifier",
+    "MultipleKernelSVC",
     "ScoreCalibration",
     "ShapeFunction",
     "StreamPCA",

@@ -44,7 +44,7 @@ STALLED = (
     "steps no longer change anything but rounding, as C, the weights or the values of X are too "
     "far from 1"
 )
-PLURAL = {"sweep": "sweeps", "step": "steps", "pass": "passes"}
+PLURAL = {"sweep": "sweeps", "step": "steps", "pass": "passes", "round": "rounds"}
 AHEAD = 1e-9  # share by which a class is above others of the same probability
 SMALL = 256  # rows: so few are solved to rounding, which takes no time
 
@@ -125,7 +125,7 @@ class Fit:
         What callbacks are told the estimator is fitted to.
     names : sequence of str
         The name of every problem.
-    unit : {"sweep", "step", "pass"}
+    unit : {"sweep", "step", "pass", "round"}
         What the solver counts.
     """
 

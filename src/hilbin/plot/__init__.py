@@ -4,5 +4,14 @@ from hilbin.plot.explanation import explanation
 from hilbin.plot.inspection import importances, reliability
 from hilbin.plot.matrix import kernel_matrix, reordering
 from hilbin.plot.shapes import shapes
+from hilbin.plot.weights import kernel_weights
 
-__all__ = ["explanation", "importances", "kernel_matrix", "reliability", "reordering", "shapes"]
+__all__ = [
+    "explanation",
+    "importances",
+    "kernel_matrix",
+    "kernel_weights",
+    "reliability",
+    "reordering",
+    "shapes",
+]

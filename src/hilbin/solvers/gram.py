@@ -304,9 +304,9 @@ class LazyRows:
             gain[self.slots >= 0] = -np.inf
             best = np.argpartition(-gain, few)[:few]
             wanted.append(best[np.isfinite(gain[best])])
-        self._put(np.unique(np.concatenate(wanted)))
+        self.fetch(np.unique(np.concatenate(wanted)))
 
-    def _put(self, rows: Array) -> None:
+    def fetch(self, rows: Array) -> None:
         """Compute rows and keep them in place of those not used for longest."""
         free = np.argpartition(self.stamps, rows.size - 1)[: rows.size]
         self.slots[self.owners[free][self.owners[free] >= 0]] = -1

@@ -225,8 +225,11 @@ def _rounded_gram(kernel: Kernel, X: Matrix, dtype: Any, n_jobs: int | None) -> 
     return K
 
 
-def check_gram(K: Matrix, name: str = "X") -> None:
-    """Refuse a matrix that is not symmetric or has no diagonal; warn of an indefinite one."""
+def check_gram(K: Matrix, name: str = "X", most_whole: float = MOST_WHOLE) -> None:
+    """Refuse a matrix that is not symmetric or has no diagonal; warn of an indefinite one.
+
+    One of more than ``most_whole`` rows is not read as a whole.
+    """
     if K.shape[0] != K.shape[1]:
         check_rows(K, name)
         raise ValueError(
@@ -236,14 +239,15 @@ def check_gram(K: Matrix, name: str = "X") -> None:
     K = canonical(K) if sp.issparse(K) else K
     every = np.arange(K.shape[0])
     diagonal = _entries(K, every, every).astype(np.float64)
-    if K.shape[0] <= MOST_WHOLE or not np.isfinite(diagonal).all():
+    whole = K.shape[0] <= most_whole
+    if whole or not np.isfinite(diagonal).all():
         check_rows(K, name)
     if (diagonal < 0).any():
         i = int(np.argmin(diagonal))
         raise ValueError(f"{name}[{i}, {i}] = {diagonal[i]} is negative: {name} is no Gram matrix")
     _refuse_empty_diagonal(K, diagonal, name)
     tolerance = float(np.sqrt(np.finfo(K.dtype).eps)) * diagonal.max()
-    for i, j in _suspects(K, tolerance):
+    for i, j in _suspects(K, tolerance, whole):
         if not abs(K[i, j] - K[j, i]) <= tolerance:
             raise ValueError(
                 f"{name} is not symmetric: {name}[{i}, {j}] = {K[i, j]}, but {name}[{j}, {i}] = "
@@ -280,11 +284,11 @@ def _entries(K: Any, i: Array, j: Array) -> Array:
     return found
 
 
-def _suspects(K: Any, tolerance: float) -> Iterator[tuple[int, int]]:
+def _suspects(K: Any, tolerance: float, whole: bool) -> Iterator[tuple[int, int]]:
     """Give places where the matrix may differ from its transpose; rounding is suspected, too."""
     random = np.random.default_rng(0)
     n = K.shape[0]
-    if n > MOST_WHOLE:
+    if not whole:
         i, j = random.integers(n, size=(2, PAIRS))
         if sp.issparse(K) and K.nnz:
             place = random.integers(K.nnz, size=PAIRS)

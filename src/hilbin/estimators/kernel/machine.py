@@ -238,7 +238,7 @@ class KernelMachine(CallbackSupportMixin, KernelEstimator):
             gram = Gram.of_matrix(rows, rows.dtype if may_round else np.float64)
         else:
             self.kernel_ = resolved(self.kernel, rows, random, self._names)
-            rounded = may_round and _is_varied(self.kernel_, rows)
+            rounded = may_round and is_varied(self.kernel_, rows)
             dtype = np.float32 if rounded else np.float64
             limits = int(self.memory * 2**20), self.n_jobs
             gram = Gram.of_rows(self.kernel_, rows, dtype, *limits, few=few)
@@ -404,7 +404,7 @@ class LossMachine(CostPath, KernelMachine):
         return {"total": 0.0} if self._is_free else {"constant": self._constant(training)}
 
 
-def _is_varied(kernel: Kernel, X: Matrix) -> bool:
+def is_varied(kernel: Kernel, X: Matrix) -> bool:
     """Tell whether rounding to single precision leaves the differences between rows alone."""
     some = np.linspace(0, X.shape[0] - 1, SMALL).astype(np.intp)
     K = kernel._gram(X[some], None, None)

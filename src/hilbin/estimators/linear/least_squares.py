@@ -19,7 +19,13 @@ from scipy.linalg import block_diag
 from sklearn.utils.validation import check_is_fitted
 
 from hilbin._arrays import Array
-from hilbin._parameters import estimator, require_choice, require_positive, require_whole
+from hilbin._parameters import (
+    estimator,
+    require_choice,
+    require_norm,
+    require_positive,
+    require_whole,
+)
 from hilbin.estimators._fit import warn_not_converged
 from hilbin.estimators._sizes import finite_scores, require_finite, without_warnings
 from hilbin.estimators.linear.base import SumsModel
@@ -36,6 +42,8 @@ from hilbin.estimators.linear.passes import (
 )
 from hilbin.estimators.linear.transformers import Transformer, checked_groups, group_features
 from hilbin.solvers.lasso import lasso_path
+from hilbin.solvers.multiple import multiple
+from hilbin.solvers.multiple_machines import GroupedSums
 from hilbin.solvers.problem import Result
 from hilbin.solvers.ridge import (
     CenteredRows,
@@ -49,7 +57,7 @@ from hilbin.solvers.ridge import (
 from hilbin.stats import ClassSums, Moments, StatisticTuple
 from hilbin.stream import Chunks
 
-PENALTIES = ("ridge", "lasso", "group_lasso")
+PENALTIES = ("ridge", "lasso", "group_lasso", "multiple")
 SELECTIONS = ("gcv", "loo")
 GRID = 19  # penalties of ridge_grid
 NO_WEIGHT = "no row with a target has a weight above 0"
@@ -57,7 +65,7 @@ NO_WEIGHT = "no row with a target has a weight above 0"
 
 @estimator
 class LeastSquares(SumsModel):
-    """Base of the estimators by least squares.
+    r"""Base of the estimators by least squares.
 
     Parameters
     ----------
@@ -69,9 +77,14 @@ class LeastSquares(SumsModel):
         Principal components of the features to learn on, as a number or a share of the variance;
         all features by default. They are those of every column group, or of the groups that the
         dict names.
-    penalty : {"ridge", "lasso", "group_lasso"}, default="ridge"
+    penalty : {"ridge", "lasso", "group_lasso", "multiple"}, default="ridge"
         ``"group_lasso"`` chooses among column groups. On components it is their weights that are
-        few.
+        few. ``"multiple"`` learns a weight of every group, multiple kernel learning: its features
+        are scaled to unit variance, all together, and the penalty is
+        :math:`\alpha \sum_j \|w_j\|^2 / \beta_j`; "auto" is the best penalty for equal weights.
+    norm : float, default=1.0
+        For ``"multiple"``: the norm of the weights of the groups that is 1, as in
+        :class:`MultipleKernelRidge`.
     column_groups : list of tuples (name, columns, map), optional
         Several groups of columns with maps of their own instead of one ``feature_map``. Columns are
         a slice, numbers, or names. With ``n_components`` it takes two passes: components of every
@@ -81,8 +94,8 @@ class LeastSquares(SumsModel):
         by leaving out one row after another, which takes one more pass (ridge). Weights count as
         numbers of copies in both.
     tol, max_iter : float, int, default=1e-6, 1000
-        Largest duality gap of lasso and group lasso, over the mean square of the targets, and the
-        largest number of rounds.
+        Largest duality gap of lasso and group lasso, over the mean square of the targets, or with
+        ``"multiple"`` over the objective, and the largest number of rounds.
 
     Attributes
     ----------
@@ -98,6 +111,9 @@ class LeastSquares(SumsModel):
         Number of rounds of the solver; 1 for ridge.
     widths_ : list of int
         Number of features of every column group, if there are some.
+    weights_, scales_ : ndarray of shape (n_groups,)
+        With ``penalty="multiple"``, the weights of the groups, and the variances that their
+        features are scaled by.
     """
 
     feature_map: Any = None
@@ -105,6 +121,7 @@ class LeastSquares(SumsModel):
     _: KW_ONLY
     n_components: Any = None
     penalty: str = "ridge"
+    norm: float = 1.0
     column_groups: Any = None
     alpha_selection: str = "gcv"
     tol: float = 1e-6
@@ -121,8 +138,9 @@ class LeastSquares(SumsModel):
         else:
             for alpha in np.atleast_1d(np.asarray(self.alpha, object)):
                 require_positive("alpha", alpha, or_zero=self.penalty == "ridge")
-        if self.penalty == "group_lasso" and self.column_groups is None:
-            raise ValueError('penalty="group_lasso" chooses among groups: give column_groups')
+        if self.penalty in ("group_lasso", "multiple") and self.column_groups is None:
+            raise ValueError(f'penalty="{self.penalty}" chooses among groups: give column_groups')
+        require_norm(self.norm)
         if self.alpha_selection == "loo" and self.penalty != "ridge":
             raise ValueError(
                 f'alpha_selection="loo" is for penalty="ridge", got penalty={self.penalty!r}'
@@ -305,6 +323,8 @@ class LeastSquares(SumsModel):
         if self.verbose:
             size, targets = moments.mean.size, moments.target_mean.size
             print(f"[solution] {size:,} features, {targets:,} targets", flush=True)
+        if self.penalty == "multiple" and isinstance(moments, Moments):
+            return self._multiple(of, moments, components)
         if self.penalty != "ridge" and isinstance(moments, Moments):
             return self._sparse(of, moments, components)
         if isinstance(self.alpha, Real):
@@ -320,16 +340,49 @@ class LeastSquares(SumsModel):
             self.alpha_ = float(self.alphas_[np.argmin(self.errors_)])
         return path.at(self.alpha_)
 
+    def _groups(self, of: TargetMoments, components: Array | None) -> list[Array]:
+        """Return the features, or components, of every column group."""
+        pairs = zip(of.projections or [None] * len(self.widths_), self.widths_, strict=True)
+        sizes = [width if U is None else len(U) for U, width in pairs]
+        if components is not None:
+            sizes = [len(components)]
+        ends = np.cumsum(sizes)
+        return [np.arange(end - size, end) for end, size in zip(ends, sizes, strict=True)]
+
+    def _grouped(
+        self, of: TargetMoments, moments: Moments, components: Array | None
+    ) -> GroupedSums:
+        """Return the sums by groups, each of which must vary."""
+        sums = GroupedSums.of(moments, self._groups(of, components))
+        if not (sums.scales > 0).all():
+            name = self.transformers_[int(np.argmin(sums.scales))][0]
+            raise ValueError(f"column_groups: the features of {name!r} are constant: leave it out")
+        return sums
+
+    def _multiple(self, of: TargetMoments, moments: Moments, components: Array | None) -> Result:
+        """Learn the weights of groups; several ``alpha`` are compared with equal weights."""
+        sums = self._grouped(of, moments, components)
+        m = len(sums.groups)
+        if isinstance(self.alpha, Real):
+            self.alpha_ = float(self.alpha)
+        else:
+            equal = sums.scaled(np.full(m, m ** (-1 / self.norm)))
+            path = ridge_path(
+                equal, ridge_grid(equal) if isinstance(self.alpha, str) else self.alpha
+            )
+            self.alphas_, self.errors_ = path.alphas, path.gcv.sum(axis=1)
+            self.alpha_ = path.best_alpha
+        course: dict[str, Any] = {"norm": self.norm, "tol": self.tol, "max_iter": self.max_iter}
+        result = multiple(sums.trials(self.alpha_), m, **course)
+        self.weights_, self.scales_ = result.weights, sums.scales
+        unit, machine = 2 * self.alpha_, result.solution
+        objective, gap = unit * result.objective, unit * result.gap
+        counts = result.n_iter, result.converged
+        return Result(machine.coef, np.empty(0), objective, gap, *counts, machine.intercept)
+
     def _sparse(self, of: TargetMoments, moments: Moments, components: Array | None) -> Result:
         """Solve lasso or group lasso; freedom is the number of weights that are not 0."""
-        groups = None
-        if self.penalty == "group_lasso":
-            pairs = zip(of.projections or [None] * len(self.widths_), self.widths_, strict=True)
-            sizes = [width if U is None else len(U) for U, width in pairs]
-            if components is not None:
-                sizes = [len(components)]
-            ends = np.cumsum(sizes)
-            groups = [np.arange(end - size, end) for end, size in zip(ends, sizes, strict=True)]
+        groups = self._groups(of, components) if self.penalty == "group_lasso" else None
         alphas = self._sparse_grid(moments)
         path = lasso_path(moments, alphas, groups, tol=self.tol, max_iter=self.max_iter)
         errors = []

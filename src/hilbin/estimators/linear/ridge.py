@@ -368,6 +368,11 @@ class MapRidgeClassifier(ProbabilityClassifier, LeastSquares):
         Z = Z if components is None else Z @ components.T
         if self.penalty == "ridge":
             share = leverages(moments, self.alpha_, Z)
+        elif self.penalty == "multiple":
+            sums = self._grouped(of, moments, components)
+            factors = sums.factors(self.weights_)
+            used = np.flatnonzero(factors)
+            share = leverages(sums.scaled(self.weights_), self.alpha_, Z[:, used] * factors[used])
         else:
             share = leverages(moments, 0.0, Z, np.flatnonzero(result.coef.any(axis=1)))
         if targets.factors is not None:
