@@ -9,7 +9,8 @@ from sklearn.pipeline import make_pipeline
 from hilbin import persist
 from hilbin.auto import ChannelMap, ChannelWeights, DualRidgeClassifier
 from hilbin.auto.channels import check_channels
-from hilbin.auto.dual import ChannelGrams, Dual, class_targets
+from hilbin.auto.dual import RULES, ChannelGrams, Dual, class_targets
+from hilbin.auto.image_rows import ChannelWorth
 from hilbin.inspection import contributions
 from hilbin.kernels import Chi2, Hellinger, Intersection
 
@@ -70,6 +71,41 @@ def test_grams_are_those_of_the_features():
     combined = ChannelGrams(grams, y, y, y).combined(features.weights_)
     assert np.allclose(Z @ Z.T, combined, atol=1e-5)
     assert np.allclose([np.trace(K) / len(X) for K in grams], 1, rtol=1e-4)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("rule", RULES)
+def test_rules_for_the_weights(rule, n_classes):
+    X, y = rows()
+    X, y = X[y < n_classes], y[y < n_classes]
+    data = ChannelGrams(
+        ChannelMap(CHANNELS).fit(X).grams(X), class_targets(y, n_classes),
+        np.ones(len(X)), np.arange(len(X)),
+    )  # fmt: skip
+    weights = data.channel_weights(rule, data.accuracies())
+    assert np.isclose(weights.sum(), 1)
+    assert weights.min() >= 0
+    if rule == "average":
+        assert np.allclose(weights, 0.5)
+    elif rule != "multiple":
+        assert weights[0] > 0.6  # the second channel says nothing
+    worth = ChannelWorth.of(data, rule)
+    assert worth.rule == rule
+    assert worth.rules.keys() == {rule, "average"}
+    assert np.array_equal(worth.weights, weights)
+    assert worth.rules[rule] == data.accuracy(data.combined(weights))
+
+
+def test_the_rule_of_highest_accuracy():
+    X, y = rows()
+    n = len(X)
+    grams = ChannelMap(CHANNELS).fit(X).grams(X)
+    data = ChannelGrams(grams, class_targets(y, 3), np.ones(n), np.arange(n))
+    worth = ChannelWorth.of(data, "auto")
+    assert worth.rules.keys() == set(RULES)
+    assert worth.rules[worth.rule] == max(worth.rules.values())
+    alone = ChannelGrams(grams[:1], data.targets, data.weights, data.groups)
+    assert ChannelWorth.of(alone, "accuracy").weights == [1]
 
 
 def test_threads_change_nothing():

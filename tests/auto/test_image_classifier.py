@@ -108,6 +108,27 @@ def test_the_choice_is_told(model):
     assert model.metadata_["cv"]["n"] == 24
 
 
+def test_channels_are_told(model, folder, tmp_path):
+    about = model.metadata_["channels"]
+    assert [one["name"] for one in about["each"]] == model.features_.split("+")
+    assert np.isclose(sum(one["weight"] for one in about["each"]), 1)
+    assert about["rules"].keys() == {"accuracy", "average"}
+    assert f"plain average {about['rules']['average']:.1%}" in model.summary()
+    page = model.report(folder / "test", path=tmp_path / "page.html").read_text()
+    assert "What every description is worth" in page
+    assert "rule: accuracy" in page
+
+
+@pytest.mark.filterwarnings("ignore::hilbin.images.UnreadableImageWarning")
+@pytest.mark.parametrize("combine", ["average", "auto"])
+def test_weights_by_another_rule(folder, combine):
+    model = ImageClassifier("centrist+lbp+hog", combine=combine).fit(folder / "train")
+    about = model.metadata_["channels"]
+    assert len(about["rules"]) == (1 if combine == "average" else 4)
+    assert about["rules"][about["rule"]] == max(about["rules"].values())
+    assert model.score(*held_out(folder)) > 0.6
+
+
 def test_heat_maps_sum_to_the_score(model, folder):
     image = held_out(folder)[0][0]
     why = model.explain(image, class_="across", versus="along")
@@ -246,6 +267,7 @@ def test_unreadable_images_in_use(model, folder):
         ({"network": "missing.onnx"}, "no file"),
         ({"kernel": "cubic"}, "kernel"),
         ({"prefer": "nothing"}, "prefer"),
+        ({"combine": "product"}, "combine"),
         ({"random_state": -1}, "random_state"),
         ({"virtual": "melt"}, "melt"),
     ],

@@ -16,6 +16,7 @@ import hilbin
 from hilbin.auto import TableClassifier, row_candidates
 from hilbin.auto.table_encoder import column_groups
 from hilbin.inspection import contributions
+from hilbin.kernels import Chi2, Exponential, OnColumns
 from hilbin.persist import info, load, save
 
 
@@ -123,6 +124,17 @@ def test_histograms_side_by_side_are_groups():
     parts = contributions(chosen, X.to_numpy())
     total = (parts.values.sum(axis=1) + parts.intercept)[:, 1]
     np.testing.assert_allclose(total, chosen.decision_function(X.to_numpy()), atol=1e-8)
+    product = next(c for c in candidates if "product" in c.name)
+    product.held_out(X.to_numpy(), (y == "b").astype(int), np.arange(300) % 3, 0)
+    steps = product.make().fit(X.to_numpy(), y)
+    means = [X.to_numpy()[:, :4].sum() / 300, X.to_numpy()[:, 4:].sum() / 300]
+    kernel = OnColumns(Exponential(Chi2(), product.gamma / means[0]), slice(0, 4)) * OnColumns(
+        Exponential(Chi2(), product.gamma / means[1]), slice(4, 7)
+    )
+    np.testing.assert_allclose(
+        steps[-1].kernel_.gram(steps[:-1].transform(X.to_numpy())), kernel.gram(X.to_numpy()),
+        rtol=1e-9,
+    )  # fmt: skip
 
 
 # the choice

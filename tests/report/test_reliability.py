@@ -81,3 +81,18 @@ def test_compared_models(evidence_of, page_of):
     assert "The reasons cost 5 points." in page.words
     places = [page.words.index(text) for text in ("exp-chi2", "linear <i>", "always class 0")]
     assert places == sorted(places)
+
+
+def test_what_every_description_is_worth(evidence_of, page_of):
+    each = [
+        {"name": "colors <b>", "columns": 1200, "accuracy": 0.7, "weight": 0.25},
+        {"name": "words", "columns": 64, "accuracy": 0.8, "weight": 0.75},
+    ]
+    rules = {"accuracy": 0.85, "average": 0.86}
+    page = page_of(evidence_of(channels={"rule": "accuracy", "rules": rules, "each": each}))
+    assert "(rule: accuracy) has 85.0%, the plain average 86.0%" in page.words
+    assert "colors <b>" in page.words
+    assert "1,200" in page.words
+    plain = {"rule": "average", "rules": {"average": 0.86}, "each": each}
+    assert "All weights are the same" in page_of(evidence_of(channels=plain)).words
+    assert "What every description" not in page_of(evidence_of()).words

@@ -230,6 +230,7 @@ class AutoClassifier(ScoreClassifier, BaseEstimator):
         lines = [
             f"{about['model']}: {', '.join([*parts, self._input])}",
             *accuracy_lines(about),
+            *_channel_lines(about.get("channels")),
             *(_candidate_line(one, kind) for one in about["choice"]),
             *(f"not compared, for lack of time: {name}" for name in about["skipped"]),
         ]
@@ -459,6 +460,19 @@ def _candidate_line(one: Mapping[str, Any], kind: str) -> str:
     exact = "additive" if one["explainable"] else "not additive"
     accuracy = f"{one['mean']:6.1%} ± {one['standard_error']:.1%}"
     return f"  {accuracy}  {one['name']} ({exact}, {counted(one['n_rows'], kind)})"
+
+
+def _channel_lines(channels: Mapping[str, Any] | None) -> list[str]:
+    """Say what several features are worth, alone and together."""
+    if channels is None:
+        return []
+    each = sorted(channels["each"], key=lambda one: -one["weight"])
+    alone = ", ".join(f"{one['name']} {one['accuracy']:.1%}" for one in each)
+    together = ", ".join(
+        f"{'plain average' if rule == 'average' else f'weights by {rule}'} {accuracy:.1%}"
+        for rule, accuracy in channels["rules"].items()
+    )
+    return [f"features alone: {alone}", f"features together: {together}"]
 
 
 def _preference_note(about: Mapping[str, Any]) -> str:

@@ -264,7 +264,7 @@ class IntersectionCandidate:
         return Pipeline([*self._steps(), ("classifier", self._machine(self.task.class_weight))])
 
     def _steps(self) -> list[tuple[str, Any]]:
-        return [] if self.groups is None else [("groups", ChannelWeights(self.groups))]
+        return _same_sums(self.groups)
 
     def _machine(self, class_weight: Any) -> IntersectionSVC:
         return IntersectionSVC(
@@ -289,12 +289,16 @@ class KernelCandidate:
         Name of ``PREPARATIONS``.
     distance : {"chi2", "euclidean"}
         The distance in the exponent; the Euclidean one is squared.
+    groups : list of (str, int, int), optional
+        Groups of columns that get the same mean sum first: the kernel is then a product over the
+        groups, in which every one has its own width.
     """
 
     name: str
     task: Task
     preparation: str
     distance: str
+    groups: list[Channel] | None = None
     explainable: bool = False
     gamma: float | None = None
     C: float | None = None
@@ -308,7 +312,7 @@ class KernelCandidate:
         """Score every row by a model that has not seen it, as ``Candidate`` says."""
         if self.C is not None and not self.task.exact:
             return held_out_scores(lambda: self._make(self.task.number_weight), rows, y, folds)
-        steps = PREPARATIONS[self.preparation]()
+        steps = self._steps()
         D = self._distances(Pipeline(steps).fit_transform(rows) if steps else rows)
         mean = float(D.mean()) * D.shape[0] / max(1, D.shape[0] - 1)
         mean = mean if np.isfinite(mean) and mean > 0 else 1.0
@@ -343,13 +347,16 @@ class KernelCandidate:
         kernel: Any = (
             Gaussian(gamma) if self.distance == "euclidean" else Exponential(Chi2(), gamma)
         )
-        steps = PREPARATIONS[self.preparation]()
+        steps = self._steps()
         common: dict[str, Any] = {"class_weight": class_weight, "n_jobs": self.task.n_jobs}
         C = 1.0 if self.C is None else self.C
         if self.task.exact:
             return Pipeline([*steps, ("classifier", KernelSVC(kernel, C=C, **common))])
         features = FourierMap(kernel, FOURIER_COMPONENTS, kind="structured", random_state=0)
         return Pipeline([*steps, ("classifier", MapRidgeClassifier(features, C, **common))])
+
+    def _steps(self) -> list[tuple[str, Any]]:
+        return [*_same_sums(self.groups), *PREPARATIONS[self.preparation]()]
 
     def _distances(self, rows: Matrix) -> Array:
         """Return the distances of all pairs of rows."""
@@ -485,7 +492,9 @@ def row_candidates(
     cost = rows.shape[0] * rows.shape[1] * classes.size
     exact = codes.size <= EXACT_ROWS or (codes.size <= MOST_ROWS and cost <= EXACT_COST)
     task = Task(class_weight, factors, exact, n_jobs)
-    found = [*_additive_candidates(rows, task, groups), *_other_candidates(rows, task)]
+    if sp.issparse(rows) or not _is_nonnegative(rows):
+        groups = None
+    found = [*_additive_candidates(rows, task, groups), *_other_candidates(rows, task, groups)]
     if kernel == "auto":
         return [*(c for c in found if c.kernel != "js"), MajorityCandidate(task)]
     found = [c for c in found if c.kernel == kernel]
@@ -505,7 +514,7 @@ def _additive_candidates(rows: Matrix, task: Task, groups: Any) -> list[Any]:
         for strategy in ("uniform", "sqrt")
         if nonnegative or (scope == "feature" and not sparse)
     ]
-    if groups is not None and nonnegative and not sparse:
+    if groups is not None:
         found += [
             IntersectionCandidate(
                 f"intersection, group, {strategy} bins", task, "all", strategy, groups
@@ -529,18 +538,25 @@ def _additive_candidates(rows: Matrix, task: Task, groups: Any) -> list[Any]:
     return found
 
 
-def _other_candidates(rows: Matrix, task: Task) -> list[Any]:
+def _other_candidates(rows: Matrix, task: Task, groups: Any) -> list[Any]:
     sparse, nonnegative = sp.issparse(rows), _is_nonnegative(rows)
     scaled = "largest 1" if sparse else "to 0..1"
     found: list[Any] = []
     if nonnegative or not sparse:
         ways = ("raw", scaled, "sum 1") if nonnegative else (scaled,)
         found += [KernelCandidate(f"exp-chi2, {way}", task, way, "chi2") for way in ways]
+    if groups is not None:
+        found.append(KernelCandidate("exp-chi2, product of groups", task, "raw", "chi2", groups))
     standard = "largest 1" if sparse else "standardized"
     return found + [
         KernelCandidate(f"Gaussian, {way}", task, way, "euclidean")
         for way in dict.fromkeys((standard, scaled))
     ]
+
+
+def _same_sums(groups: list[Channel] | None) -> list[tuple[str, Any]]:
+    """Return the step that gives groups of columns the same mean sum, if there are groups."""
+    return [] if groups is None else [("groups", ChannelWeights(groups))]
 
 
 def _is_nonnegative(rows: Matrix) -> bool:

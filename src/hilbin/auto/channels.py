@@ -144,7 +144,8 @@ class ChannelMap(TransformerMixin, BaseEstimator):
             targets = class_targets(codes, check_classes(classes).size)
             n = require_rows(len(X))
             data = ChannelGrams(self.grams(X), targets, np.ones(n), np.arange(n))
-            self.set_weights(data.sharper(data.channel_weights(), self.power))
+            weights = data.channel_weights("accuracy", data.accuracies())
+            self.set_weights(data.sharper(weights, self.power))
         return self
 
     def fit_values(self, X: Array) -> Self:

@@ -28,12 +28,15 @@ from hilbin import parallel
 from hilbin._arrays import Array, to_dense
 from hilbin._parameters import estimator, require_positive
 from hilbin._state import require
-from hilbin.estimators import KernelSVC
+from hilbin.estimators import KernelSVC, MultipleKernelRidgeClassifier
 from hilbin.estimators._fit import check_classes, checked_weights, class_factors
+from hilbin.kernels import align_weights
 
 MOST_ROWS = 8000  # whose Gram matrix is inverted
 ALPHAS = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0)  # in units of the mean square of the centered rows
 CHANNEL_ALPHAS = (0.03, 0.3)  # for the accuracy of a single channel
+MULTIPLE_ALPHA = 0.1  # where weights are learned with the classifier
+RULES = ("accuracy", "average", "alignment", "multiple")  # for the weights of channels
 
 
 def require_rows(n_rows: int) -> int:
@@ -159,21 +162,45 @@ class ChannelGrams:
 
     def accuracies(self) -> Array:
         """Return the leave-one-out accuracy of every channel alone."""
-        return np.array([max(self._accuracy_at(K, a) for a in CHANNEL_ALPHAS) for K in self.grams])
+        return np.array([self.accuracy(K) for K in self.grams])
+
+    def accuracy(self, K: Array) -> float:
+        """Return the leave-one-out accuracy of a Gram matrix, the better of two penalties."""
+        return max(self._accuracy_at(K, alpha) for alpha in CHANNEL_ALPHAS)
 
     def _accuracy_at(self, K: Array, alpha: float) -> float:
         scores = Dual.solve(K, self.targets, alpha, self.weights).held_out(self.groups)
         return _accuracy(scores, self.targets, self.weights)
 
-    def channel_weights(self) -> Array:
-        """Return ``a / (1 - a)`` of every channel, over their sum."""
-        if len(self.grams) == 1:
-            return np.ones(1)
+    def channel_weights(self, rule: str, accuracies: Array) -> Array:
+        """Return the weights of the channels by a rule of ``RULES``, over their sum.
+
+        Parameters
+        ----------
+        rule : str
+            ``"accuracy"``: ``a / (1 - a)`` of every channel; ``"average"``: the same for all;
+            ``"alignment"``: those of the sum that agrees best with the labels; ``"multiple"``:
+            learned together with a ridge classifier, of length 1.
+        accuracies : array of shape (n_channels,)
+            Leave-one-out accuracy ``a`` of every channel alone.
+        """
         n = np.unique(self.groups[self.groups >= 0]).size
-        a = (self.accuracies() * n + 0.5) / (n + 1)  # neither 0 nor 1
-        odds = a / (1 - a)
-        weights: Array = odds / odds.sum()
-        return weights
+        a = (accuracies * n + 0.5) / (n + 1)  # neither 0 nor 1
+        weights: Array = np.ones(len(self.grams))
+        if rule == "accuracy":
+            weights = a / (1 - a)
+        elif rule == "alignment":
+            weights = align_weights(self.grams, self._labels)
+        elif rule == "multiple":
+            model = MultipleKernelRidgeClassifier("precomputed", MULTIPLE_ALPHA, norm=2)
+            weights = model.fit(self.grams, self._labels, self.weights).weights_
+        return np.asarray(weights / weights.sum())
+
+    @property
+    def _labels(self) -> Array:
+        """Numbers of the classes."""
+        T = self.targets
+        return (T[:, 0] > 0).astype(int) if T.shape[1] == 1 else T.argmax(axis=1)
 
     def sharper(self, weights: Array, power: float) -> Array:
         """Return a power of the weights, over their sum."""

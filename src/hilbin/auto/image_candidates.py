@@ -15,7 +15,7 @@ of :math:`\chi^2` is compared by its distances :math:`K_{ii} + K_{jj} - 2 K_{ij}
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -25,19 +25,18 @@ from sklearn.svm import LinearSVC
 from hilbin import parallel
 from hilbin._arrays import Array
 from hilbin._state import stored
-from hilbin.auto.channels import Channel, ChannelMap, ChannelWeights
+from hilbin.auto.channels import ChannelMap, ChannelWeights
 from hilbin.auto.choice import class_scores, correct_rows
 from hilbin.auto.dual import (
     ALPHAS,
     MOST_ROWS,
-    ChannelGrams,
     Dual,
     DualRidgeClassifier,
     DualSVC,
     class_targets,
 )
+from hilbin.auto.image_rows import COMPONENTS, ImageRows
 from hilbin.estimators import IntersectionSVC, KernelSVC
-from hilbin.estimators._fit import class_factors
 from hilbin.kernels import (
     AdditiveKernel,
     Chi2,
@@ -50,7 +49,6 @@ from hilbin.maps import AdditiveMap
 
 KERNELS = ("auto", "chi2", "intersection", "js", "hellinger", "linear", "exp-chi2")
 PLAIN = "square roots + LinearSVC"
-COMPONENTS = 3  # features per value
 POWERS = (1.0, 2.0)  # of the weights of the channels
 BINS = 16  # of the intersection SVM: more make larger models, not better ones
 INTERSECTION_CS = (3.0, 30.0)  # in units of 1 / the mean of k(x, x)
@@ -59,99 +57,6 @@ EXPONENT_ROWS = 4000  # rows that an exponential is compared on
 EXPONENT_C = 10.0
 WIDTHS = (0.3, 0.8)  # gamma, in units of 1 / the mean distance
 BASELINE_CS = (1.0, 10.0)  # in units of 1 / the mean of k(x, x)
-
-
-@dataclass
-class ImageRows:
-    """The rows of training images, and what all candidates compute from them.
-
-    Parameters
-    ----------
-    rows : float32 array of shape (n_rows, n_features)
-        Rows of images and of distorted copies.
-    labels : array of shape (n_rows,)
-        Labels.
-    origin : int array of shape (n_rows,)
-        Image that a row describes, numbered from 0 on.
-    is_copy : bool array of shape (n_rows,)
-        Whether the row is that of a copy.
-    channels : list of (str, int, int)
-        The channels.
-    class_weight : dict or "balanced", optional
-        Factor of the weights of the rows of each class.
-    seed : int, default=0
-        Random seed.
-    n_jobs : int, optional
-        Threads.
-    """
-
-    rows: Array
-    labels: Array
-    origin: Array
-    is_copy: Array
-    channels: list[Channel]
-    class_weight: Any = None
-    seed: int = 0
-    n_jobs: int | None = None
-    maps: dict[str, ChannelMap] = field(default_factory=dict)
-    grams: dict[str, ChannelGrams] = field(default_factory=dict)
-    _weights: dict[str, Array] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        self.classes, self.codes = np.unique(self.labels, return_inverse=True)
-        ones = np.ones(self.codes.size)
-        self.weights = class_factors(self.class_weight, self.classes, self.codes, ones)
-        self.sample = self._sampled()
-
-    def _sampled(self) -> Array:
-        """Return the rows whose Gram matrices are computed: all, or evenly chosen images."""
-        n = len(self.rows)
-        if n <= MOST_ROWS:
-            return np.arange(n)
-        n_images = int(self.origin.max()) + 1
-        share = MOST_ROWS / 2 / n
-        order = np.argsort(self.codes[~self.is_copy], kind="stable")
-        chosen = order[np.linspace(0, n_images - 1, int(share * n_images)).astype(int)]
-        return np.flatnonzero(np.isin(self.origin, chosen))
-
-    @property
-    def nonnegative(self) -> bool:
-        """Whether no value is below 0."""
-        return bool(self.rows.min(initial=0) >= 0)
-
-    @property
-    def complete(self) -> bool:
-        """Whether the Gram matrices are those of all rows."""
-        return self.sample.size == len(self.rows)
-
-    def of_kernel(self, kernel: AdditiveKernel | None) -> tuple[ChannelMap, ChannelGrams, Array]:
-        """Return the features of a kernel, the Gram matrices, and the weights of the channels."""
-        key = repr(kernel)
-        if key not in self.maps:
-            some = self.rows[self.sample]
-            made = ChannelMap(
-                self.channels, kernel=kernel, n_components=COMPONENTS, n_jobs=self.n_jobs
-            ).fit_values(some)
-            targets = class_targets(self.codes[self.sample], self.classes.size)
-            data = ChannelGrams(
-                made.grams(some), targets, self.weights[self.sample], self.origin[self.sample]
-            )
-            self.maps[key], self.grams[key] = made, data
-            self._weights[key] = data.channel_weights()
-        return self.maps[key], self.grams[key], self._weights[key]
-
-    def factors(self) -> list[float]:
-        """Return the factors of the channels' columns that weigh homogeneous kernels."""
-        made, _, weights = self.of_kernel(Chi2())
-        found = weights * np.square(made.factors_) / made.weights_  # over the variance
-        return [float(f) for f in found / found.max()]
-
-    def places(self, images: Array) -> tuple[Array, Array]:
-        """Return the rows of some images, copies included, and the place of each one's image."""
-        place = np.full(int(self.origin.max()) + 1, -1)
-        place[images] = np.arange(images.size)
-        rows = np.flatnonzero(place[self.origin] >= 0)
-        return rows, place[self.origin[rows]]
 
 
 def _both(scores: Array) -> Array:

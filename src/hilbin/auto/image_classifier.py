@@ -22,15 +22,15 @@ from sklearn.utils.validation import check_is_fitted
 
 from hilbin import parallel
 from hilbin._arrays import Array
-from hilbin._parameters import estimator
+from hilbin._parameters import estimator, require_choice
 from hilbin._state import require
 from hilbin.auto.base import AutoClassifier, Callback, Stopwatch
 from hilbin.auto.choice import Choice, choose
+from hilbin.auto.dual import RULES
 from hilbin.auto.evaluation import Tested, known_labels
 from hilbin.auto.image_candidates import (
     KERNELS,
     PLAIN,
-    ImageRows,
     SquareRoots,
     forget,
     image_candidates,
@@ -50,6 +50,7 @@ from hilbin.auto.image_data import (
     resolve,
     transformer,
 )
+from hilbin.auto.image_rows import ImageRows
 from hilbin.estimators import ScoreCalibration
 from hilbin.estimators._fit import random_seed
 from hilbin.images import ImageError, UnreadableImageWarning, find_images
@@ -87,6 +88,11 @@ class ImageClassifier(AutoClassifier):
     kernel : str, default="auto"
         Kernel of the model: ``"chi2"``, ``"intersection"``, ``"js"`` (Jensen-Shannon),
         ``"hellinger"``, ``"linear"`` or ``"exp-chi2"``; ``"auto"`` chooses.
+    combine : str, default="accuracy"
+        How the weights of several features are found: from the leave-one-out accuracy of each
+        (``"accuracy"``), from how well their sum agrees with the labels (``"alignment"``), together
+        with a classifier (``"multiple"``), or none (``"average"``); ``"auto"`` takes the rule of
+        highest leave-one-out accuracy. The plain average is always shown beside it.
     virtual : str, optional
         Distortions of the training images that are learned too, such as ``"shift,rotate=15,flip"``.
     max_side : int or None, default=256
@@ -123,6 +129,7 @@ class ImageClassifier(AutoClassifier):
     _: KW_ONLY
     network: Any = None
     kernel: str = "auto"
+    combine: str = "accuracy"
     virtual: str | None = None
     max_side: int | None = 256
     cache: Any = None
@@ -169,13 +176,14 @@ class ImageClassifier(AutoClassifier):
         self.features_, self.classes_, self.choice_ = names, rows.classes, choice
         self.calibration_ = calibration
         self.model_ = Pipeline([("features", features), ("classifier", classifier)])
-        self.metadata_ = self._about_images(data, found, scores, y, watch)
+        self.metadata_ = self._about_images(data, found, scores, y, watch, rows)
         watch.say(self.summary())
         return self
 
     def _check_parameters(self) -> str:
         """Return the names of all features; raise for parameters that are not valid."""
         self._check_choice(KERNELS, self.kernel)
+        require_choice("combine", self.combine, (AUTO, *RULES))
         if self.virtual is not None:
             parse_transforms(self.virtual)
         names = self.features
@@ -220,7 +228,7 @@ class ImageClassifier(AutoClassifier):
         origin = np.unique(found.origin, return_inverse=True)[1]
         return ImageRows(
             found.rows, labels, origin, found.is_copy, channels_of(features),
-            self.class_weight, seed, self.n_jobs,
+            self.class_weight, seed, self.n_jobs, self.combine,
         )  # fmt: skip
 
     def _chosen(self, rows: ImageRows, y: Array, seed: int, watch: Stopwatch) -> Choice:
@@ -397,8 +405,8 @@ class ImageClassifier(AutoClassifier):
             "features": self.model_[0],
             "feature_name": self.features_,
             "duplicates": duplicates,
-            "unreadable": unreadable
-            + [(one["name"], one["reason"]) for one in about["unreadable"]],
+            "channels": about["channels"],
+            "unreadable": unreadable,
         }
 
     def _suspicions(self) -> list[Suspicion]:
@@ -416,7 +424,13 @@ class ImageClassifier(AutoClassifier):
         return (source if source.is_dir() else source.parent) / name
 
     def _about_images(
-        self, data: ImageSet, found: Described, scores: Array, y: Array, watch: Stopwatch
+        self,
+        data: ImageSet,
+        found: Described,
+        scores: Array,
+        y: Array,
+        watch: Stopwatch,
+        rows: ImageRows,
     ) -> dict[str, Any]:
         assert data.labels is not None
         read = sorted(found.hashes)
@@ -425,6 +439,7 @@ class ImageClassifier(AutoClassifier):
         return self._about(
             "images", y, scores, names, {"source": data.source, "sha256": digest}, watch,
             features=self.features_, max_side=self.max_side, virtual=self.virtual,
+            channels=rows.about_channels(),
             unreadable=[
                 {"name": data.names[i], "reason": reason} for i, reason in found.unreadable.items()
             ],

@@ -41,6 +41,12 @@ Network = Annotated[
     Path | None,
     typer.Option(help="ONNX file of a network whose maps are features beside the others."),
 ]
+Combine = Annotated[
+    str,
+    typer.Option(
+        help="Weights of several features: accuracy, average, alignment, multiple or auto."
+    ),
+]
 Prefer = Annotated[
     str,
     typer.Option(

@@ -75,6 +75,7 @@ def train_command(
     target: arguments.Target = None,
     features: arguments.Features = "auto",
     network: arguments.Network = None,
+    combine: arguments.Combine = "accuracy",
     kernel: arguments.KernelName = "auto",
     prefer: arguments.Prefer = "explainable",
     budget: arguments.Budget = None,
@@ -94,9 +95,11 @@ def train_command(
     """Train a classifier on images or a table."""
     from hilbin.cli.train import TrainOptions, summary, train
 
-    settings = (target, features, network, kernel, prefer, budget, virtual, seed, jobs, max_side)
-    kept = (cache, keep_cache, force, id_column, tuple(drop or ()), class_weight)
-    trained = train(TrainOptions(source, output, *settings, *kept), Console(quiet))
+    wanted = (target, features, network, combine, kernel, prefer, budget, virtual)
+    settings = (seed, jobs, max_side, cache, keep_cache, force)
+    columns = (id_column, tuple(drop or ()))
+    options = TrainOptions(source, output, *wanted, *settings, *columns, class_weight)
+    trained = train(options, Console(quiet))
     unreadable = trained.metadata["unreadable"]
     for file in unreadable:
         complain(f"cannot be read: {file['name']}: {file['reason']}")

@@ -27,7 +27,7 @@ AUTO = "auto"
 UNITS = {"s": 1, "m": 60, "h": 3600}
 # do not change the model
 SILENT = ("source", "output", "jobs", "cache", "keep_cache", "force")
-FOR_IMAGES = ("features", "network", "virtual", "max_side")
+FOR_IMAGES = ("features", "network", "combine", "virtual", "max_side")
 FOR_TABLES = ("target", "id", "drop")
 
 
@@ -44,7 +44,7 @@ class TrainOptions:
         Where the model goes.
     target, id, drop
         Columns of a table: labels, names of rows, and those to leave out.
-    features, network, virtual, max_side
+    features, network, combine, virtual, max_side
         As in :class:`~hilbin.auto.ImageClassifier`.
     kernel, prefer, class_weight
         As in the classifiers.
@@ -74,6 +74,7 @@ class TrainOptions:
     target: str | None = None
     features: str = AUTO
     network: str | os.PathLike[str] | None = None
+    combine: str = "accuracy"
     kernel: str = AUTO
     prefer: str = "explainable"
     budget: str | None = None
@@ -178,8 +179,9 @@ def train(options: TrainOptions, console: Console | None = None) -> Trained:
 
 def _fit_images(options: TrainOptions, console: Console) -> ImageClassifier:
     model = ImageClassifier(
-        options.features, network=options.network, virtual=options.virtual,
-        max_side=options.max_side, cache=options.cache_folder(), **_common(options),
+        options.features, network=options.network, combine=options.combine,
+        virtual=options.virtual, max_side=options.max_side, cache=options.cache_folder(),
+        **_common(options),
     )  # fmt: skip
     with warnings.catch_warnings(), console.following() as callback:
         warnings.simplefilter("ignore", UnreadableImageWarning)  # they are listed at the end

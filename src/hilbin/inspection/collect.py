@@ -58,6 +58,7 @@ def collect_evidence(
     unreadable: Sequence[tuple[str, str]] | None = None,
     candidates: Sequence[Mapping[str, Any]] = (),
     candidates_note: str = "",
+    channels: Mapping[str, Any] | None = None,
     provenance: Mapping[str, str] | None = None,
     timings: Mapping[str, float] | None = None,
     callback: Callable[[str], object] | None = None,
@@ -101,6 +102,8 @@ def collect_evidence(
         known ``standard_error`` and ``explainable``.
     candidates_note : str, default=""
         A sentence on how one of them was chosen.
+    channels : mapping, optional
+        What several descriptions are worth, as in :class:`Evidence`.
     provenance : mapping of str to str, optional
         How the model was made.
     timings : mapping of str to float, optional
@@ -156,6 +159,7 @@ def collect_evidence(
         unreadable=gone if features is not None or unreadable is not None else None,
         candidates=candidates,
         candidates_note=candidates_note,
+        channels=channels,
         provenance=provenance or {},
         timings=timings or {},
         **learned,

@@ -197,6 +197,10 @@ class Evidence:
         known ``standard_error`` and ``explainable``.
     candidates_note : str, default=""
         A sentence on how one of them was chosen.
+    channels : mapping, optional
+        What several descriptions of the examples are worth: ``each``, a list of mappings with
+        ``name``, ``columns``, ``accuracy`` alone and ``weight``; ``rules``, the accuracy of their
+        sum by rules for the weights, ``"average"`` among them; and the ``rule`` in use.
     provenance : mapping of str to str, optional
         How the model was made: command, seed, versions, hash of the data.
     timings : mapping of str to float, optional
@@ -236,6 +240,7 @@ class Evidence:
     unreadable: Sequence[tuple[str, str]] | None = None
     candidates: Sequence[Mapping[str, Any]] = ()
     candidates_note: str = ""
+    channels: Mapping[str, Any] | None = None
     provenance: Mapping[str, str] = field(default_factory=dict)
     timings: Mapping[str, float] = field(default_factory=dict)
 

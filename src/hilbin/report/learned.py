@@ -306,6 +306,34 @@ def compared(context: Context) -> Html:
     )
 
 
+def channels(context: Context) -> Html:
+    """Show what every description is worth; nothing if there is one alone."""
+    given = context.evidence.channels
+    if given is None:
+        return Html("")
+    each = sorted(given["each"], key=lambda one: -one["weight"])[: context.caps.rows]
+    rows = [
+        (short(one["name"], 60), f"{one['columns']:,}", percent(one["accuracy"]),
+         percent(one["weight"]))
+        for one in each
+    ]  # fmt: skip
+    average = given["rules"]["average"]
+    lead = (
+        "Accuracy of every description alone, for training examples that are left out one by one, "
+        "and its weight in the sum. "
+    )
+    if given["rule"] == "average":
+        lead += f"All weights are the same; their sum has {percent(average)}."
+    else:
+        own = given["rules"][given["rule"]]
+        lead += (
+            f"The sum with these weights (rule: {given['rule']}) has {percent(own)}, the plain "
+            f"average {percent(average)}."
+        )
+    heads = ("description", "columns", "accuracy alone", "weight")
+    return section("channels", "What every description is worth", lead, table(heads, rows, "plain"))
+
+
 def unreadable(context: Context) -> Html:
     """List the files that were left out; nothing if nobody looked."""
     given = context.evidence.unreadable

@@ -16,6 +16,7 @@ from hilbin.inspection import Evidence
 from hilbin.report.accuracy import classes, headline, reject
 from hilbin.report.context import Caps, Context
 from hilbin.report.learned import (
+    channels,
     compared,
     duplicates,
     features,
@@ -41,6 +42,7 @@ SECTIONS = (
     ("Labels", labels),
     ("Duplicates", duplicates),
     ("Reject option", reject),
+    ("Descriptions", channels),
     ("Compared models", compared),
     ("Unreadable", unreadable),
     ("Provenance", provenance),

@@ -27,7 +27,7 @@ from hilbin.solvers.multiple_machines import Grams, StoredGrams
 BAND = 32  # MiB of kernel values at a time
 LEAST_SPREAD = 1e-10  # variance of rows over their mean square that is more than rounding
 MOST_TESTED = 1024  # rows of a given matrix whose definiteness is tested
-INDEFINITE = 1e-8  # smallest eigenvalue, over the largest k(x, x), that is not rounding
+INDEFINITE = 1e-6  # eigenvalue below minus this, over the largest diagonal: float32 loses as much
 
 
 def weighted_sum(kernels: Sequence[Kernel], weights: Array) -> Kernel:
