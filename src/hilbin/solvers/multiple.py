@@ -150,13 +150,11 @@ def multiple(
 
     Examples
     --------
-    Two groups of features of least squares, of which the second is noise:
-
     >>> import numpy as np
-    >>> from hilbin.solvers.multiple import multiple
+    >>> from hilbin.solvers import multiple
     >>> from hilbin.solvers.multiple_machines import StoredGrams, ridge_trials
     >>> rng = np.random.default_rng(0)
-    >>> a, b = rng.normal(size=(2, 40, 2))
+    >>> a, b = rng.normal(size=(2, 40, 2))  # two groups of features; the second is noise
     >>> targets = a @ [[1.0], [2.0]]
     >>> grams = StoredGrams([a @ a.T, b @ b.T])
     >>> result = multiple(ridge_trials(grams, targets, 0.1), 2)

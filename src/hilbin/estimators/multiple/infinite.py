@@ -27,12 +27,12 @@ from scipy.optimize import minimize_scalar
 from hilbin._arrays import Array, Matrix
 from hilbin._parameters import estimator, require_positive, require_whole
 from hilbin._state import require, require_attributes
-from hilbin.estimators._fit import SMALL, Fit, Pair
+from hilbin.estimators._fit import Fit, Pair
 from hilbin.estimators.kernel.gram import resolved
-from hilbin.estimators.kernel.machine import EXACT_TOL, STEPS
+from hilbin.estimators.kernel.machine import STEPS
 from hilbin.estimators.multiple.base import Training
 from hilbin.estimators.multiple.grams import TiledGrams, gram_of
-from hilbin.estimators.multiple.svc import TOGETHER, MultipleSupportModel, Sums
+from hilbin.estimators.multiple.svc import TOGETHER, MultipleSupportModel, Sums, exactly
 from hilbin.kernels import Gaussian, Kernel
 from hilbin.solvers import Problem, Result, smo
 from hilbin.solvers.multiple import MultipleResult, Solve, Trial, multiple
@@ -199,7 +199,7 @@ class Search:
         """Solve and add kernels, until no kernel is worth it."""
         machine = None if start is None else Machine(start, np.zeros(start.shape[1]))
         rounds, history, going = 0, [], True
-        exact = (EXACT_TOL, STEPS[1]) if self.training.index.size <= SMALL else None
+        exact = exactly(self.training, STEPS)
 
         def watch(n_iter: int, gap: float) -> bool:
             nonlocal going

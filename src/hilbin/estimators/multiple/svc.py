@@ -30,7 +30,7 @@ from hilbin.estimators._fit import (
     with_callbacks,
 )
 from hilbin.estimators._sizes import checked_costs
-from hilbin.estimators.kernel.machine import EXACT_TOL, STEPS
+from hilbin.estimators.kernel.machine import EXACT_TOL, STEPS, SWEEPS
 from hilbin.estimators.kernel.multiclass import machine_names, one_against_rest
 from hilbin.estimators.multiple.base import MultipleKernelModel, NormedModel, Training
 from hilbin.estimators.probability import ProbabilityClassifier, row_keys
@@ -249,7 +249,7 @@ class MultipleKernelSVC(MultipleSupportModel, NormedModel):
             each = machine_names("ovr", book, self.classes_)
             names = each if len(groups) == len(each) else [TOGETHER]
             inner = self.n_jobs if len(groups) == 1 else 1
-            exact = (EXACT_TOL, STEPS[1]) if training.index.size <= SMALL else None
+            exact = exactly(training, STEPS)
             trials = [
                 svm_trials(training.grams, group, exact=exact, n_jobs=inner) for group in groups
             ]
@@ -270,7 +270,7 @@ class MultipleKernelSVC(MultipleSupportModel, NormedModel):
     def _trials_together(self, training: Training) -> Solve:
         return crammer_singer_trials(
             training.grams, training.targets, self._costs(training),
-            n_classes=self.classes_.size, seed=training.seed,
+            n_classes=self.classes_.size, seed=training.seed, exact=exactly(training, SWEEPS),
         )  # fmt: skip
 
     def _calibrate(self, training: Training, results: list[MultipleResult]) -> None:
@@ -308,6 +308,11 @@ class Sums:
         """Return a result with the scores of all rows."""
         products = self.rows.scores(result.coef) + result.intercept
         return ScoredResult(**vars(result), products=products)
+
+
+def exactly(training: Training, limits: tuple[int, int]) -> tuple[float, int] | None:
+    """Return the tolerance and limit of machines of few rows, which are solved to rounding."""
+    return (EXACT_TOL, limits[1]) if training.index.size <= SMALL else None
 
 
 def learned(
