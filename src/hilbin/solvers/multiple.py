@@ -151,7 +151,7 @@ def multiple(
     Examples
     --------
     >>> import numpy as np
-    >>> from hilbin.solvers import multiple
+    >>> from hilbin.solvers.multiple import multiple
     >>> from hilbin.solvers.multiple_machines import StoredGrams, ridge_trials
     >>> rng = np.random.default_rng(0)
     >>> a, b = rng.normal(size=(2, 40, 2))  # two groups of features; the second is noise
