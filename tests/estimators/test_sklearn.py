@@ -1,5 +1,6 @@
 """scikit-learn's own checks, on every estimator with its defaults and on others with more."""
 
+import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -13,6 +14,8 @@ from hilbin.estimators import (
     KernelRidge,
     KernelSVC,
     KernelSVR,
+    MultipleKernelRidge,
+    MultipleKernelSVC,
 )
 from hilbin.kernels import GCS, Laplace, Linear
 
@@ -42,6 +45,9 @@ OTHERS = [
     KernelRidge("precomputed"),
     KernelOneClass("precomputed"),
     SVDD(Linear()),
+    MultipleKernelSVC([Linear(), Laplace(gamma="median")], norm=2, weights="per_class"),
+    MultipleKernelSVC(norm=np.inf, multi_class="crammer_singer"),
+    MultipleKernelRidge([Linear(), Laplace(gamma="median")], norm=4.0, fit_intercept=False),
 ]
 
 

@@ -39,6 +39,8 @@ from hilbin.estimators import (
     KernelSVC,
     MapRidgeClassifier,
     MapSVC,
+    MultipleKernelRidgeClassifier,
+    MultipleKernelSVC,
 )
 from hilbin.kernels import (
     Chi2,
@@ -87,6 +89,11 @@ VARIANTS = [
     KernelSVC(Chi2(), probability=True),
     MapRidgeClassifier(probability=True),
     MapSVC(probability=True),
+    MultipleKernelSVC({"a": Chi2(), "b": Gaussian("median")}, weights="per_class", warm_start=True),
+    MultipleKernelRidgeClassifier([Chi2(), Intersection()], probability=True),
+    MapRidgeClassifier(
+        column_groups=[("a", [0, 1], None), ("b", [2, 3], AdditiveMap(Chi2()))], penalty="multiple"
+    ),
 ]
 
 

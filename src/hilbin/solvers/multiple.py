@@ -95,6 +95,8 @@ class MultipleResult(Result):
         value without kernels of small weights.
     solution : object
         The solution of the best :class:`Trial`.
+    shares : array
+        For ``p = 1``, the shares of the first machines in the dual variables of the lower bound.
 
     Examples
     --------
@@ -108,6 +110,7 @@ class MultipleResult(Result):
     weights: Array = field(default_factory=lambda: np.empty(0))
     history: Array = field(default_factory=lambda: np.empty((0, 2)))
     solution: Any = None
+    shares: Array = field(default_factory=lambda: np.empty(0))
 
 
 def multiple(
@@ -147,13 +150,11 @@ def multiple(
 
     Examples
     --------
-    Two groups of features of least squares, of which the second is noise:
-
     >>> import numpy as np
     >>> from hilbin.solvers.multiple import multiple
     >>> from hilbin.solvers.multiple_machines import StoredGrams, ridge_trials
     >>> rng = np.random.default_rng(0)
-    >>> a, b = rng.normal(size=(2, 40, 2))
+    >>> a, b = rng.normal(size=(2, 40, 2))  # two groups of features; the second is noise
     >>> targets = a @ [[1.0], [2.0]]
     >>> grams = StoredGrams([a @ a.T, b @ b.T])
     >>> result = multiple(ridge_trials(grams, targets, 0.1), 2)
@@ -177,7 +178,7 @@ def multiple(
             inner *= SHARPER
     if norm == 1 and state.converged and going and len(state.history) < max_iter:
         state.clean(solve, inner)
-    return state.result(stalled=inner < FINEST)
+    return state.result(course.shares, stalled=inner < FINEST)
 
 
 @dataclass
@@ -227,14 +228,14 @@ class _Best:
             self.primal = max(value, self.dual)
             self.history.append((self.primal, self.dual))
 
-    def result(self, *, stalled: bool) -> MultipleResult:
+    def result(self, shares: Array, *, stalled: bool) -> MultipleResult:
         """Return what was found."""
         assert self.trial is not None
         empty = np.empty(0)
         return MultipleResult(
             empty, empty, self.primal, self.primal - self.dual, len(self.history), self.converged,
             stalled=stalled, weights=self.weights, history=np.array(self.history),
-            solution=self.trial.solution,
+            solution=self.trial.solution, shares=shares,
         )  # fmt: skip
 
 
@@ -251,7 +252,7 @@ class _Wrapper:
     """Best weights for the norms of the last machine."""
 
     def __init__(self, norm: float) -> None:
-        self.norm = norm
+        self.norm, self.shares = norm, np.empty(0)
         self.conjugate = 1.0 if norm == np.inf else norm / (norm - 1)
 
     def bound(self, trial: Trial) -> float:
@@ -273,6 +274,7 @@ class _Levels:
     def __init__(self, n_kernels: int) -> None:
         self.gains: list[float] = []
         self.energies: list[Array] = []
+        self.best, self.shares = -np.inf, np.empty(0)
         self.along = null_space(np.ones((1, n_kernels)))  # directions that keep the sum
 
     def bound(self, trial: Trial) -> float:
@@ -295,7 +297,10 @@ class _Levels:
         shares[-1] = 1.0
         if found.status == 0 and (marginals := -found.ineqlin.marginals).max() > 0:
             shares = np.maximum(marginals, 0) / np.maximum(marginals, 0).sum()
-        return float(shares @ gains - 0.5 * (shares @ energies).max())
+        value = float(shares @ gains - 0.5 * (shares @ energies).max())
+        if value > self.best:
+            self.best, self.shares = value, shares
+        return value
 
     def following(self, weights: Array, primal: float, dual: float, trial: Trial) -> Array:
         """Return the weights nearest to the last ones where no plane is above the level."""

@@ -17,7 +17,7 @@ products :math:`P_j = K_j A` give the energies :math:`q_j = \langle A, P_j \rang
   :math:`Z_j^\top A = (V - S W)_j / \alpha` and :math:`q_j = \|Z_j^\top A\|^2`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple, Protocol, Self
@@ -41,7 +41,7 @@ from hilbin.stats import Moments
 CACHED = 1 << 17  # bytes of a sum that is added up at a time
 FEWEST, MANY = 500, 0.4  # rows of a matrix, and share of them, that are added up at once
 BATCH = 8  # rows that are added up together if they were not expected
-MOST_SWEEPS = 10_000  # of Crammer and Singer's machine
+MOST_SWEEPS, MOST_STEPS = 10_000, 100_000_000  # of Crammer and Singer's machine; of others
 
 
 class Grams(Protocol):
@@ -173,15 +173,12 @@ def svm_trials(
     array([1., 0.])
     """
 
-    jobs = min(effective_n_jobs(n_jobs), len(problems))
+    jobs, limits = min(effective_n_jobs(n_jobs), len(problems)), _limits(exact, MOST_STEPS)
 
     def expected(last: Machine | None) -> Array | None:
         if jobs > 1 or (last is None and len(problems) > 1):
             return None  # rows that come and go are for one thread
         return np.flatnonzero(np.zeros(0) if last is None else last.coef.any(axis=1))
-
-    def limits(tol: float) -> dict[str, Any]:
-        return {"tol": tol} if exact is None else {"tol": exact[0], "max_iter": exact[1]}
 
     def solve(weights: Array, last: Machine | None, tol: float) -> Trial:
         rows = grams.combined(weights, expected(last))
@@ -204,6 +201,13 @@ def svm_trials(
         return Trial(gain, loss, energies, machine)
 
     return solve
+
+
+def _limits(exact: tuple[float, int] | None, max_iter: int) -> Callable[[float], dict[str, Any]]:
+    """Return the function from a tolerance that is asked for to the options of a solver."""
+    if exact is None:
+        return lambda tol: {"tol": tol, "max_iter": max_iter}
+    return lambda tol: {"tol": exact[0], "max_iter": exact[1]}
 
 
 def certificate(grams: Grams, weights: Array, machine: Machine) -> tuple[Array, Array]:
@@ -234,6 +238,7 @@ def crammer_singer_trials(
     *,
     n_classes: int,
     constant: float = 1.0,
+    exact: tuple[float, int] | None = None,
     seed: int = 0,
 ) -> Solve:
     """Return Crammer and Singer's machines of all classes.
@@ -244,18 +249,21 @@ def crammer_singer_trials(
         The Gram matrices.
     labels, costs, n_classes, constant, seed
         As in :func:`~hilbin.solvers.crammer_singer`.
+    exact : (float, int), optional
+        Tolerance and limit of the sweeps to solve them to, whatever is asked for.
 
     Returns
     -------
     solve : callable
     """
     every = np.arange(labels.size)
+    limits = _limits(exact, MOST_SWEEPS)
 
     def solve(weights: Array, last: Machine | None, tol: float) -> Trial:
         rows, start = grams.combined(weights), None if last is None else last.coef
         result = crammer_singer(
             rows, labels, costs, n_classes=n_classes, constant=constant,
-            tol=tol, start=start, seed=seed, max_iter=MOST_SWEEPS,
+            start=start, seed=seed, **limits(tol),
         )  # fmt: skip
         sums = result.coef.sum(axis=0)
         machine = Machine(result.coef, constant * sums)

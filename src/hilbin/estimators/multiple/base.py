@@ -9,13 +9,20 @@ import scipy.sparse as sp
 from sklearn import get_config
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_array, check_random_state
+from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from hilbin import parallel
 from hilbin._arrays import ACCEPTED, Array, Matrix, check_rows, to_dense, validate_data
 from hilbin._parameters import estimator, require_norm, require_positive, require_whole
 from hilbin._state import require, require_attributes
-from hilbin.estimators._fit import SMALL, CallbackSupportMixin
+from hilbin.estimators._fit import (
+    SMALL,
+    CallbackSupportMixin,
+    check_classes,
+    checked_weights,
+    class_factors,
+)
 from hilbin.estimators._sizes import check_kernel_values, finite_scores, without_warnings
 from hilbin.estimators.kernel.gram import MOST_WHOLE, check_gram, resolved
 from hilbin.estimators.kernel.machine import BAND, FLOAT32_TOL, SHARE, is_varied
@@ -27,6 +34,7 @@ from hilbin.estimators.multiple.grams import (
     warn_if_indefinite,
     weighted_sum,
 )
+from hilbin.estimators.probability import ProbabilityClassifier
 from hilbin.kernels import Gaussian, Kernel, Quantile
 from hilbin.solvers.multiple_machines import Grams, StoredGrams
 
@@ -402,3 +410,44 @@ class NormedModel(MultipleKernelModel):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         require_norm(self.norm)
+
+
+@estimator
+class MultipleKernelClassifier(ProbabilityClassifier, MultipleKernelModel):
+    """Base of the classifiers with several kernels.
+
+    Parameters
+    ----------
+    class_weight : dict or "balanced", optional
+        Factor of the weights of the rows of each class.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        Labels.
+    """
+
+    _: KW_ONLY
+    class_weight: Any = None
+
+    def _labeled(self, X: Any, y: Any, sample_weight: Any, *, normalize: bool) -> Training:
+        """Check and prepare rows with labels, which become places in ``classes_``."""
+        rows, y = self._checked(X, y)
+        check_classification_targets(y)
+        weights = checked_weights(sample_weight, rows[0] if self._precomputed else rows)
+        classes, labels = np.unique(y[weights > 0], return_inverse=True)
+        self.classes_ = check_classes(classes, sample_weight)
+        self._forget_calibration()
+        return self._train_on(rows, labels, weights, normalize=normalize)
+
+    def _weighted(self, training: Training) -> Array:
+        """Return the weights of rows times those of their classes."""
+        labels, weights = training.targets, training.weights
+        return weights * class_factors(self.class_weight, self.classes_, labels, weights)
+
+    def _check_state(self) -> None:
+        """Raise ``ValueError`` if the arrays of a loaded classifier do not fit together."""
+        if "support_" in vars(self):
+            found = require_attributes(self, classes_="labels[k]", intercept_="float[s]")
+            scores = 1 if found["k"] == 2 else found["k"]
+            require(found["s"] == scores, "intercept_ is not one for every class")

@@ -4,8 +4,8 @@ The kernels are families :math:`k_\gamma(x, y) = f(\gamma\, d(x, y))` with any :
 and the model is the optimum over all their weighted sums with weights that sum to 1. It is found by
 column generation: solve for the kernels so far (:mod:`hilbin.solvers.multiple`), look for the
 kernel of the largest energy :math:`q(\gamma) = \sum_c a_c^\top K_\gamma a_c`, and add it, until
-none has more than those in use. For the dual variables :math:`a` of the machine, of value
-:math:`J` and gain :math:`s`,
+none has more than those in use. With the dual variables :math:`a` of the lower bound, of gain
+:math:`s`, and the value :math:`J`,
 
 .. math:: J - \Bigl(s - \tfrac12 \max_\gamma q(\gamma)\Bigr)
 
@@ -27,15 +27,15 @@ from scipy.optimize import minimize_scalar
 from hilbin._arrays import Array, Matrix
 from hilbin._parameters import estimator, require_positive, require_whole
 from hilbin._state import require, require_attributes
-from hilbin.estimators._fit import SMALL, Fit, Pair
+from hilbin.estimators._fit import Fit, Pair
 from hilbin.estimators.kernel.gram import resolved
-from hilbin.estimators.kernel.machine import EXACT_TOL, STEPS
+from hilbin.estimators.kernel.machine import STEPS
 from hilbin.estimators.multiple.base import Training
 from hilbin.estimators.multiple.grams import TiledGrams, gram_of
-from hilbin.estimators.multiple.svc import TOGETHER, MultipleSupportModel, Sums
+from hilbin.estimators.multiple.svc import TOGETHER, MultipleSupportModel, Sums, exactly
 from hilbin.kernels import Gaussian, Kernel
 from hilbin.solvers import Problem, Result, smo
-from hilbin.solvers.multiple import MultipleResult, multiple
+from hilbin.solvers.multiple import MultipleResult, Solve, Trial, multiple
 from hilbin.solvers.multiple_machines import Grams, Machine, StoredGrams, svm_trials
 
 GRID = np.linspace(-6.0, 6.0, 25)  # of ln gamma, about that of the median rule
@@ -167,6 +167,16 @@ class InfiniteKernelSVC(MultipleSupportModel):
         self.objectives_ = np.array(search.objectives)
 
 
+def recorded(trials: Solve, tried: list[Trial]) -> Solve:
+    """Return machines that are also put on a list."""
+
+    def solve(weights: Array, last: Any, tol: float) -> Trial:
+        tried.append(trials(weights, last, tol))
+        return tried[-1]
+
+    return solve
+
+
 class Search:
     """Column generation: kernels so far, and the best one to add."""
 
@@ -189,7 +199,7 @@ class Search:
         """Solve and add kernels, until no kernel is worth it."""
         machine = None if start is None else Machine(start, np.zeros(start.shape[1]))
         rounds, history, going = 0, [], True
-        exact = (EXACT_TOL, STEPS[1]) if self.training.index.size <= SMALL else None
+        exact = exactly(self.training, STEPS)
 
         def watch(n_iter: int, gap: float) -> bool:
             nonlocal going
@@ -197,16 +207,17 @@ class Search:
             return going
 
         while True:
+            tried: list[Trial] = []
+            trials = svm_trials(self.grams, self.problems, exact=exact, n_jobs=self.model.n_jobs)
             result = multiple(
-                svm_trials(self.grams, self.problems, exact=exact, n_jobs=self.model.n_jobs),
-                len(self.kernels), tol=tol, max_iter=max_iter,
+                recorded(trials, tried), len(self.kernels), tol=tol, max_iter=max_iter,
                 start=(self.weights, machine), callback=watch,
             )  # fmt: skip
             machine, self.weights = result.solution, result.weights
             rounds += result.n_iter
             history.append(result.history)
             self.objectives.append(float(result.objective))
-            best, complete = self._look(machine, result)
+            best, complete = self._look(result, tried)
             full = len(self.kernels) >= self.model.max_kernels
             if complete or full or not going or not result.converged:
                 break
@@ -217,10 +228,13 @@ class Search:
             converged=bool(result.converged and complete),
         )  # fmt: skip
 
-    def _look(self, machine: Machine, result: MultipleResult) -> tuple[tuple[str, Any], bool]:
+    def _look(self, result: MultipleResult, tried: list[Trial]) -> tuple[tuple[str, Any], bool]:
         """Return the kernel of the largest energy, and whether those in use have as much."""
-        some = np.flatnonzero(machine.coef.any(axis=1))
-        rows, coef = self.X[some], machine.coef[some]
+        pairs = [*zip(result.shares, tried, strict=False)]
+        dual = sum(share * trial.solution.coef for share, trial in pairs)
+        gain = sum(share * trial.gain for share, trial in pairs)
+        some = np.flatnonzero(dual.any(axis=1))
+        rows, coef = self.X[some], dual[some]
 
         def energy(kernel: Kernel) -> float:
             if not some.size:
@@ -230,7 +244,6 @@ class Search:
         found = [(name, *self._largest(kernel, energy)) for name, kernel in self.families]
         name, best, most = max(found, key=lambda entry: entry[2])
         known = max(energy(kernel) for kernel in self.kernels)
-        gain = sum(float(p.linear @ a) for p, a in zip(self.problems, machine.coef.T, strict=True))
         self.family_gap = result.objective - (gain - 0.5 * max(most, known))
         return (name, best), most <= (1 + self.model.kernel_tol) * known
 

@@ -11,7 +11,6 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin
-from sklearn.utils.multiclass import check_classification_targets
 
 from hilbin._arrays import Array
 from hilbin._parameters import estimator, require_positive
@@ -19,16 +18,13 @@ from hilbin._state import require, require_attributes
 from hilbin.estimators._fit import (
     Fit,
     Pair,
-    check_classes,
     checked_weights,
-    class_factors,
     with_callbacks,
 )
 from hilbin.estimators._sizes import check_targets, without_warnings
 from hilbin.estimators.kernel.multiclass import one_against_rest
-from hilbin.estimators.multiple.base import NormedModel, Training
+from hilbin.estimators.multiple.base import MultipleKernelClassifier, NormedModel, Training
 from hilbin.estimators.multiple.svc import TOGETHER, learned
-from hilbin.estimators.probability import ProbabilityClassifier
 from hilbin.parallel import blas_threads
 from hilbin.solvers.kernel_ridge import kernel_ridge_path
 from hilbin.solvers.multiple import MultipleResult
@@ -150,22 +146,12 @@ class MultipleKernelRidge(MultiOutputMixin, RegressorMixin, MultipleRidge):
 
 
 @estimator
-class MultipleKernelRidgeClassifier(ProbabilityClassifier, MultipleRidge):
+class MultipleKernelRidgeClassifier(MultipleKernelClassifier, MultipleRidge):
     r"""Ridge classifier with a weighted sum of kernels, weights and coefficients learned together.
 
     It minimizes :math:`\sum_i w_i (t_i - f(x_i))^2 + \alpha \sum_j \|f_j\|^2 / \beta_j` for the
     targets :math:`t_i = \pm 1` of every class, one class against the rest, over weights
     :math:`\beta \ge 0`, :math:`\|\beta\|_p \le 1` that all classes share.
-
-    Parameters
-    ----------
-    class_weight : dict or "balanced", optional
-        Factor of the weights of the rows of each class.
-
-    Attributes
-    ----------
-    classes_ : ndarray of shape (n_classes,)
-        Labels.
 
     Examples
     --------
@@ -178,9 +164,6 @@ class MultipleKernelRidgeClassifier(ProbabilityClassifier, MultipleRidge):
     >>> model.contributions(X[:2]).shape
     (2, 3, 3)
     """
-
-    _: KW_ONLY
-    class_weight: Any = None
 
     @with_callbacks
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -199,21 +182,14 @@ class MultipleKernelRidgeClassifier(ProbabilityClassifier, MultipleRidge):
         -------
         self : MultipleKernelRidgeClassifier
         """
-        rows, y = self._checked(X, y)
-        check_classification_targets(y)
-        weights = checked_weights(sample_weight, rows[0] if self._precomputed else rows)
-        classes, labels = np.unique(y[weights > 0], return_inverse=True)
-        self.classes_ = check_classes(classes, sample_weight)
-        self._forget_calibration()
-        training = self._train_on(rows, labels, weights, normalize=bool(self.normalize))
-        own = training.weights
-        factors = class_factors(self.class_weight, classes, labels, own)
-        targets = one_against_rest(classes.size)[labels].astype(np.float64)
-        training = replace(training, targets=targets, weights=own * factors)
+        labeled = self._labeled(X, y, sample_weight, normalize=bool(self.normalize))
+        labels, weights = labeled.targets, self._weighted(labeled)
+        targets = one_against_rest(self.classes_.size)[labels].astype(np.float64)
+        training = replace(labeled, targets=targets, weights=weights)
         with without_warnings():
             self._solve(training, (X, y))
             if self.probability:
-                self._learn_probabilities(training, labels, own)
+                self._learn_probabilities(training, labels, labeled.weights)
         return self
 
     def _learn_probabilities(self, training: Training, labels: Array, weights: Array) -> None:
@@ -224,10 +200,3 @@ class MultipleKernelRidgeClassifier(ProbabilityClassifier, MultipleRidge):
             weight=training.weights, fit_intercept=bool(self.fit_intercept),
         )  # fmt: skip
         self._keep_calibration(training.targets - path.leave_one_out(alpha), labels, weights)
-
-    def _check_state(self) -> None:
-        """Raise ``ValueError`` if the arrays of a loaded classifier do not fit together."""
-        if "support_" in vars(self):
-            found = require_attributes(self, classes_="labels[k]", intercept_="float[s]")
-            scores = 1 if found["k"] == 2 else found["k"]
-            require(found["s"] == scores, "intercept_ is not one for every class")

@@ -12,28 +12,23 @@ from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
-from sklearn.utils.multiclass import check_classification_targets
 
 from hilbin._arrays import Array
 from hilbin._parameters import estimator, require_choice, require_positive
-from hilbin._state import require, require_attributes
 from hilbin.estimators._fit import (
     SMALL,
     CostPath,
     Fit,
     Pair,
-    check_classes,
-    checked_weights,
-    class_factors,
     last_duals,
     solve_again,
     with_callbacks,
 )
 from hilbin.estimators._sizes import checked_costs
-from hilbin.estimators.kernel.machine import EXACT_TOL, STEPS
+from hilbin.estimators.kernel.machine import EXACT_TOL, STEPS, SWEEPS
 from hilbin.estimators.kernel.multiclass import machine_names, one_against_rest
-from hilbin.estimators.multiple.base import MultipleKernelModel, NormedModel, Training
-from hilbin.estimators.probability import ProbabilityClassifier, row_keys
+from hilbin.estimators.multiple.base import MultipleKernelClassifier, NormedModel, Training
+from hilbin.estimators.probability import row_keys
 from hilbin.solvers import Hinge, Problem, Result, smo
 from hilbin.solvers.multiple import MultipleResult, Solve, multiple
 from hilbin.solvers.multiple_machines import Machine, crammer_singer_trials, svm_trials
@@ -43,40 +38,25 @@ TOGETHER = "all classes"
 
 
 @estimator
-class MultipleSupportModel(CostPath, ProbabilityClassifier, MultipleKernelModel):
+class MultipleSupportModel(CostPath, MultipleKernelClassifier):
     """Base of the support vector machines with several kernels.
 
     Parameters
     ----------
     C : float, default=1.0
         Weight of the loss.
-    class_weight : dict or "balanced", optional
-        Factor of ``C`` for the rows of each class.
     warm_start : bool, default=False
         Whether to start where the last ``fit`` ended, with whatever ``C`` and ``norm``, if it had
         as many rows and kernels.
-
-    Attributes
-    ----------
-    classes_ : ndarray of shape (n_classes,)
-        Labels.
     """
 
     C: float = 1.0
     _: KW_ONLY
-    class_weight: Any = None
     warm_start: bool = False
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
         require_positive("C", self.C)
-
-    def _check_state(self) -> None:
-        """Raise ``ValueError`` if the arrays of a loaded classifier do not fit together."""
-        if "support_" in vars(self):
-            found = require_attributes(self, classes_="labels[k]", intercept_="float[s]")
-            scores = 1 if found["k"] == 2 else found["k"]
-            require(found["s"] == scores, "intercept_ is not one for every class")
 
     @with_callbacks
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -100,13 +80,7 @@ class MultipleSupportModel(CostPath, ProbabilityClassifier, MultipleKernelModel)
         return self
 
     def _prepare(self, X: Any, y: Any, sample_weight: Any) -> Training:
-        rows, y = self._checked(X, y)
-        check_classification_targets(y)
-        weights = checked_weights(sample_weight, rows[0] if self._precomputed else rows)
-        classes, labels = np.unique(y[weights > 0], return_inverse=True)
-        self.classes_ = check_classes(classes, sample_weight)
-        self._forget_calibration()
-        return self._train_on(rows, labels, weights, normalize=self._normalizes)
+        return self._labeled(X, y, sample_weight, normalize=self._normalizes)
 
     @property
     def _normalizes(self) -> bool:
@@ -122,10 +96,7 @@ class MultipleSupportModel(CostPath, ProbabilityClassifier, MultipleKernelModel)
         return [one_against_rest(self.classes_.size).shape[1]]
 
     def _costs(self, training: Training) -> Array:
-        factors = class_factors(
-            self.class_weight, self.classes_, training.targets, training.weights
-        )
-        return checked_costs(self.C, training.weights * factors)
+        return checked_costs(self.C, self._weighted(training))
 
     def _problems(self, training: Training) -> list[Problem]:
         """Return the problem of every machine of one class against the rest."""
@@ -249,7 +220,7 @@ class MultipleKernelSVC(MultipleSupportModel, NormedModel):
             each = machine_names("ovr", book, self.classes_)
             names = each if len(groups) == len(each) else [TOGETHER]
             inner = self.n_jobs if len(groups) == 1 else 1
-            exact = (EXACT_TOL, STEPS[1]) if training.index.size <= SMALL else None
+            exact = exactly(training, STEPS)
             trials = [
                 svm_trials(training.grams, group, exact=exact, n_jobs=inner) for group in groups
             ]
@@ -270,7 +241,7 @@ class MultipleKernelSVC(MultipleSupportModel, NormedModel):
     def _trials_together(self, training: Training) -> Solve:
         return crammer_singer_trials(
             training.grams, training.targets, self._costs(training),
-            n_classes=self.classes_.size, seed=training.seed,
+            n_classes=self.classes_.size, seed=training.seed, exact=exactly(training, SWEEPS),
         )  # fmt: skip
 
     def _calibrate(self, training: Training, results: list[MultipleResult]) -> None:
@@ -308,6 +279,11 @@ class Sums:
         """Return a result with the scores of all rows."""
         products = self.rows.scores(result.coef) + result.intercept
         return ScoredResult(**vars(result), products=products)
+
+
+def exactly(training: Training, limits: tuple[int, int]) -> tuple[float, int] | None:
+    """Return the tolerance and limit of machines of few rows, which are solved to rounding."""
+    return (EXACT_TOL, limits[1]) if training.index.size <= SMALL else None
 
 
 def learned(
