@@ -446,7 +446,8 @@ def _chunk(
                 distorted = distort(image, **how, random_state=rng)
                 chunk.rows[i].append(_row(transformer, distorted, images[i]))
 
-    parallel.run(task, parallel.ranges(len(images), 4), n_jobs)
+    with parallel.blas_threads(1):  # rows depend on no number of threads
+        parallel.run(task, parallel.ranges(len(images), 4), n_jobs)
     counts = [len(rows) for rows in chunk.rows]
     all_rows = [row for rows in chunk.rows for row in rows]
     notes = {k: dict(sorted(vars(chunk)[k].items())) for k in ("hashes", "digests", "unreadable")}

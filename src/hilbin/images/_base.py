@@ -237,7 +237,8 @@ class ImageTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
 
         batch = self._images_per_batch
         size = batch * -(-IMAGES_PER_TASK // batch)  # whole batches
-        parallel.run(task, parallel.ranges(len(sources), size), self.n_jobs)
+        with parallel.blas_threads(1):  # rows depend on no number of threads
+            parallel.run(task, parallel.ranges(len(sources), size), self.n_jobs)
         found = dict(sorted(unreadable.items()))
         if dense is not None:
             return dense, found

@@ -16,7 +16,6 @@ from dataclasses import KW_ONLY
 from typing import Any, Self
 
 import numpy as np
-from scipy.special import logsumexp
 from sklearn.decomposition import PCA
 from sklearn.mixture import GaussianMixture
 from sklearn.utils import check_random_state
@@ -149,9 +148,13 @@ class FisherVector(DescriptorTransformer):
         w, mu, sigma = self.weights_, self.means_.astype(np.float64), self.deviations_
         precision = 1.0 / sigma.astype(np.float64) ** 2
         # squares multiplied out: matrix products, no array of points x Gaussians x numbers
-        log_density = np.log(w) - np.log(sigma).sum(axis=1) - 0.5 * (mu**2 * precision).sum(axis=1)
-        log_density = log_density + x @ (mu * precision).T - 0.5 * x**2 @ precision.T
-        return x, np.exp(log_density - logsumexp(log_density, axis=1, keepdims=True))
+        constant = np.log(w) - np.log(sigma).sum(axis=1) - 0.5 * (mu**2 * precision).sum(axis=1)
+        shares = np.hstack([x, x**2]) @ np.hstack([mu * precision, -0.5 * precision]).T
+        shares += constant
+        shares -= shares.max(axis=1, keepdims=True)
+        np.exp(shares, out=shares)
+        shares /= shares.sum(axis=1, keepdims=True)
+        return x, shares
 
     def _sums(self, x: Array, shares: Array) -> Array:
         """Return the sums over all descriptors, the first moments before the second."""
