@@ -33,6 +33,7 @@ from hilbin.images.words import paint
 
 POINTS_PER_COMPONENT = 1000
 MOST_COMPONENTS = 64  # in a mixture that suits the images
+FAINT = 1e-3  # share of a Gaussian, over its largest, in descriptors that say nothing of it
 
 
 @estimator
@@ -170,8 +171,8 @@ class FisherVector(DescriptorTransformer):
         """Distribute the contributions of the features over the descriptors that they come from.
 
         A feature is a sum over the descriptors. Those whose terms have the sign of the sum share
-        its contribution in proportion to their terms; what a feature contributes by being 0 is
-        spread evenly over the image.
+        its contribution in proportion to their terms, but for descriptors in which the Gaussian
+        has hardly a share; what a feature contributes by being 0 is spread evenly over the image.
         """
         grids, amounts = self.descriptor_.local(image), np.asarray(contributions, np.float64)
         flat = [grid.features.reshape(-1, grid.features.shape[2]) for grid in grids]
@@ -196,12 +197,13 @@ class FisherVector(DescriptorTransformer):
         signs, amounts = (a.reshape(2, K, d) for a in (sign, given))
         each = np.zeros(len(x))
         for k in range(K):
-            u = (x - self.means_[k]) / self.deviations_[k]
+            near = np.flatnonzero(shares[:, k] > FAINT * shares[:, k].max())
+            u = (x[near] - self.means_[k]) / self.deviations_[k]
             for order, terms in enumerate((u, u**2 - 1)):
-                agreeing = np.maximum(signs[order, k] * terms, 0) * shares[:, [k]]
+                agreeing = np.maximum(signs[order, k] * terms, 0) * shares[near, k][:, None]
                 total = agreeing.sum(axis=0)
                 rate = np.divide(amounts[order, k], total, out=np.zeros(d), where=total > 0)
-                each += agreeing @ rate
+                each[near] += agreeing @ rate
         return each
 
     @property
