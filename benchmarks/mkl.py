@@ -68,7 +68,7 @@ class Sizes(NamedTuple):
     """How much is measured."""
 
     seeds: int = 5
-    repeats: int = 3
+    repeats: int = 5
 
 
 class Fold:

@@ -40,7 +40,7 @@ from hilbin.stats import Moments
 
 CACHED = 1 << 17  # bytes of a sum that is added up at a time
 FEWEST, MANY = 500, 0.4  # rows of a matrix, and share of them, that are added up at once
-BATCH = 8  # rows that are added up together if they were not expected
+BATCH = 32  # rows that are added up together if they were not expected
 MOST_SWEEPS, MOST_STEPS = 10_000, 100_000_000  # of Crammer and Singer's machine; of others
 
 
