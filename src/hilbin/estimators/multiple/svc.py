@@ -170,9 +170,10 @@ class MultipleKernelSVC(MultipleSupportModel, NormedModel):
     Notes
     -----
     Weights tell which kernels are used, not which are good: of two kernels that tell the same,
-    one may get all the weight. On the sets that the benchmarks measure, no weights
-    beat the plain average of the normalized kernels (``norm=numpy.inf``) beyond noise; compare with
-    it. Few kernels of a weight above 0 (``norm=1``) make prediction faster.
+    one may get all the weight. Compare with the plain average of the normalized kernels
+    (``norm=numpy.inf``): where every kernel is good, the benchmarks found no weights that beat it
+    beyond noise; where some are much worse than others, sparse weights may. Few kernels of a
+    weight above 0 (``norm=1``) make prediction faster.
 
     Examples
     --------
