@@ -1,6 +1,7 @@
 """Sets of which every sample has several descriptions: histograms, measurements, channels."""
 
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -28,17 +29,19 @@ class Views(NamedTuple):
     splits: list[tuple[Array, Array]]
 
 
-def view_sets(folder: Path | None, seeds: int, cache: Path | None) -> dict[str, Views]:
+def view_sets(folder: Path | None, seeds: int, cache: Path | None) -> Iterator[tuple[str, Views]]:
     """The sets that are in the folder; channels of photographs only with a cache for them."""
-    found = {
-        "leaves100": _stored(folder, "leaves100", seeds, standardize=False),
-        "mfeat": _stored(folder, "mfeat", seeds, standardize=True),
-    }
+    for name in PER_CLASS:
+        stored = _stored(folder, name, seeds, standardize=name == "mfeat")
+        if stored is not None:
+            yield name, stored
     if cache is None:
         print("scene15 and caltech101 are left out: no --cache for their channels")
-    else:
-        found |= {name: _channels(folder, name, cache) for name in ("scene15", "caltech101")}
-    return {name: views for name, views in found.items() if views is not None}
+        return
+    for name in ("scene15", "caltech101"):
+        channels = _channels(folder, name, cache)
+        if channels is not None:
+            yield name, channels
 
 
 def joined(parts: dict[str, Array], y: Array, splits: Any, *, standardize: bool) -> Views:
@@ -96,7 +99,7 @@ def _channels(folder: Path | None, name: str, cache: Path) -> Views | None:
                 kept[f"X_{channel}"] = features.transform(files)
         np.savez(path, **kept)
     with np.load(path) as z:
-        parts = {k.removeprefix("X_"): z[k].astype(np.float64) for k in z if k.startswith("X_")}
+        parts = {k.removeprefix("X_"): z[k].astype(np.float32) for k in z if k.startswith("X_")}
         y, n = z["y"], int(z["n_train"])
     split = np.arange(n), np.arange(n, y.size)
     return joined(parts, y, [split], standardize=False)

@@ -144,6 +144,15 @@ def test_two_equal_runs_are_equal(cls):
     np.testing.assert_array_equal(*scores)
 
 
+@pytest.mark.parametrize("options", [{}, {"weights": "per_class"}, {"memory": 0.5}])
+def test_threads_change_nothing_but_rounding(options):
+    D, y = load_digits(return_X_y=True)
+    models = [MultipleKernelSVC(n_jobs=n, **options).fit(D[:600], y[:600]) for n in (1, 2)]
+    np.testing.assert_allclose(models[0].objective_, models[1].objective_, rtol=1e-3)
+    same = models[0].predict(D[600:]) == models[1].predict(D[600:])
+    assert same.mean() > 0.99
+
+
 @pytest.mark.parametrize("cls", [*CLASSIFIERS, InfiniteKernelSVC])
 def test_little_memory_changes_nothing_but_rounding(cls):
     D, y = load_digits(return_X_y=True)
@@ -341,6 +350,7 @@ def test_saved_and_loaded(tmp_path):
         ({"weights": "mine"}, "weights must be one of"),
         ({"multi_class": "ovo"}, "multi_class must be one of"),
         ({"multi_class": "crammer_singer", "weights": "per_class"}, "one for all"),
+        ({"multi_class": "crammer_singer", "probability": True}, "probability=True is not for"),
         ({"C": -1}, "C must be a number > 0"),
         ({"kernels": [Chi2()]}, "Negative values"),
     ],

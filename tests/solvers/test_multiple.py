@@ -204,6 +204,16 @@ def test_rows_of_a_sum_that_are_added_up_later(dtype):
     )
 
 
+def test_factors_are_multiplied_matrices():
+    features, labels = views(12, classes=3)
+    matrices, factors = [z @ z.T for z in features], np.array([0.5, 2.0, 7.0])
+    given = StoredGrams(matrices, factors)
+    made = StoredGrams([f * K for f, K in zip(factors, matrices, strict=True)])
+    weights, coef = np.array([0.2, 0.0, 0.8]), signs_of(labels)
+    np.testing.assert_allclose(given.matrix(weights), made.matrix(weights))
+    np.testing.assert_allclose(given.products(coef), made.products(coef))
+
+
 def test_a_callback_ends_it():
     features, labels = views(11)
     seen = []

@@ -40,7 +40,7 @@ from hilbin.stats import Moments
 
 CACHED = 1 << 17  # bytes of a sum that is added up at a time
 FEWEST, MANY = 500, 0.4  # rows of a matrix, and share of them, that are added up at once
-BATCH = 8  # rows that are added up together if they were not expected
+BATCH = 32  # rows that are added up together if they were not expected
 MOST_SWEEPS, MOST_STEPS = 10_000, 100_000_000  # of Crammer and Singer's machine; of others
 
 
@@ -67,6 +67,8 @@ class StoredGrams:
     ----------
     matrices : sequence of arrays of shape (n, n)
         Symmetric matrices, float32 or float64.
+    factors : array of shape (m,), optional
+        Numbers that the matrices are multiplied by, 1 by default; they stay as they are.
 
     Examples
     --------
@@ -80,8 +82,9 @@ class StoredGrams:
     array([1., 1.])
     """
 
-    def __init__(self, matrices: Sequence[Array]) -> None:
+    def __init__(self, matrices: Sequence[Array], factors: Array | None = None) -> None:
         self.rows = [gram_rows(K) for K in matrices]
+        self.factors = np.ones(len(self.rows)) if factors is None else factors
         self.axpy = get_blas_funcs("axpy", [self.rows[0].gram])
 
     def matrix(self, weights: Array) -> Array:
@@ -93,7 +96,8 @@ class StoredGrams:
         return K
 
     def _terms(self, weights: Array) -> list[tuple[float, Array]]:
-        """Return the weights that are not 0, and their matrices."""
+        """Return the weights that are not 0, times their factors, and their matrices."""
+        weights = weights * self.factors
         used = np.flatnonzero(weights).tolist() or [0]
         return [(float(weights[j]), self.rows[j].gram) for j in used]
 
@@ -118,7 +122,7 @@ class StoredGrams:
                 self._add(terms, i, row)
             return out
 
-        diagonal = np.array([rows.norms for rows in self.rows]).T @ weights
+        diagonal = np.array([rows.norms for rows in self.rows]).T @ (weights * self.factors)
         lazy = LazyRows(compute, diagonal, 4 * n * (n + 3 * BATCH), BATCH)
         if few.size:
             lazy.fetch(few)
@@ -126,7 +130,8 @@ class StoredGrams:
 
     def products(self, coef: Array) -> Array:
         """Return all ``K_j @ coef`` in float64."""
-        return np.array([rows.scores(coef) for rows in self.rows])
+        pairs = zip(self.factors, self.rows, strict=True)
+        return np.array([factor * rows.scores(coef) for factor, rows in pairs])
 
 
 class Machine(NamedTuple):

@@ -248,8 +248,7 @@ class MultipleKernelModel(CallbackSupportMixin, BaseEstimator):
             scaled = [k * (1 / float(s)) for k, s in zip(grams.kernels, scales, strict=True)]
             return TiledGrams(scaled, grams.X, grams.dtype, grams.memory, grams.n_jobs)
         stored: Any = grams
-        pairs = zip(stored.rows, scales, strict=True)
-        return StoredGrams([rows.gram * rows.gram.dtype.type(1 / s) for rows, s in pairs])
+        return StoredGrams([rows.gram for rows in stored.rows], 1 / scales)
 
     # keep
     def _keep_machine(self, training: Training, coef: Array, intercept: Array) -> None:

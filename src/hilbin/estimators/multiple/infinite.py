@@ -147,12 +147,13 @@ class InfiniteKernelSVC(MultipleSupportModel):
             self._keep_family(search, results[0])
             self._keep(fit, training, [replace(results[0], weights=self.weights_)])
         if self.probability:
-            sums = Sums(replace(training, grams=search.grams), search.weights)
+            again = replace(training, grams=search.grams)
+            sums = Sums(again, search.weights)
 
             def solver(k: int, left_out: Array, **course: Any) -> Result:
                 return sums.scored(smo(sums.rows, problems[k].without(left_out), **course))
 
-            self._learn_probabilities(training, solver, [*results[0].coef.T])
+            self._learn_probabilities(again, solver, [*results[0].coef.T])
         return [r.dual for r in results]
 
     def _keep_family(self, search: "Search", result: MultipleResult) -> None:
@@ -208,7 +209,8 @@ class Search:
 
         while True:
             tried: list[Trial] = []
-            trials = svm_trials(self.grams, self.problems, exact=exact, n_jobs=self.model.n_jobs)
+            jobs = self.model._threads(replace(self.training, grams=self.grams))
+            trials = svm_trials(self.grams, self.problems, exact=exact, n_jobs=jobs)
             result = multiple(
                 recorded(trials, tried), len(self.kernels), tol=tol, max_iter=max_iter,
                 start=(self.weights, machine), callback=watch,

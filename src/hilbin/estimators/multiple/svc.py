@@ -28,6 +28,7 @@ from hilbin.estimators._sizes import checked_costs
 from hilbin.estimators.kernel.machine import EXACT_TOL, STEPS, SWEEPS
 from hilbin.estimators.kernel.multiclass import machine_names, one_against_rest
 from hilbin.estimators.multiple.base import MultipleKernelClassifier, NormedModel, Training
+from hilbin.estimators.multiple.grams import TiledGrams
 from hilbin.estimators.probability import row_keys
 from hilbin.solvers import Hinge, Problem, Result, smo
 from hilbin.solvers.multiple import MultipleResult, Solve, multiple
@@ -95,6 +96,10 @@ class MultipleSupportModel(CostPath, MultipleKernelClassifier):
         """Return the number of scores of every problem."""
         return [one_against_rest(self.classes_.size).shape[1]]
 
+    def _threads(self, training: Training) -> int | None:
+        """Return the number of machines side by side: rows that come and go are for one."""
+        return 1 if isinstance(training.grams, TiledGrams) else self.n_jobs
+
     def _costs(self, training: Training) -> Array:
         return checked_costs(self.C, self._weighted(training))
 
@@ -123,8 +128,9 @@ class MultipleSupportModel(CostPath, MultipleKernelClassifier):
 
         def scores_without(left_out: Array) -> Array:
             again = solve_again(
-                solver, duals, left_out, tol=TOL_AGAIN, max_iter=STEPS[0], n_jobs=self.n_jobs
-            )
+                solver, duals, left_out, tol=TOL_AGAIN, max_iter=STEPS[0],
+                n_jobs=self._threads(training),
+            )  # fmt: skip
             return np.column_stack([r.products[left_out] for r in again])  # type: ignore[attr-defined]
 
         given = self._precomputed
@@ -164,9 +170,10 @@ class MultipleKernelSVC(MultipleSupportModel, NormedModel):
     Notes
     -----
     Weights tell which kernels are used, not which are good: of two kernels that tell the same,
-    one may get all the weight. On the sets that the benchmarks measure, no weights
-    beat the plain average of the normalized kernels (``norm=numpy.inf``) beyond noise; compare with
-    it. Few kernels of a weight above 0 (``norm=1``) make prediction faster.
+    one may get all the weight. Compare with the plain average of the normalized kernels
+    (``norm=numpy.inf``): where every kernel is good, the benchmarks found no weights that beat it
+    beyond noise; where some are much worse than others, sparse weights may. Few kernels of a
+    weight above 0 (``norm=1``) make prediction faster.
 
     Examples
     --------
@@ -196,6 +203,8 @@ class MultipleKernelSVC(MultipleSupportModel, NormedModel):
                 'weights="per_class" needs a machine for every class: multi_class="crammer_singer" '
                 "has one for all"
             )
+        if self._together and self.probability:
+            raise ValueError('probability=True is not for multi_class="crammer_singer"')
 
     @property
     def _normalizes(self) -> bool:
@@ -219,7 +228,7 @@ class MultipleKernelSVC(MultipleSupportModel, NormedModel):
             book = one_against_rest(self.classes_.size)
             each = machine_names("ovr", book, self.classes_)
             names = each if len(groups) == len(each) else [TOGETHER]
-            inner = self.n_jobs if len(groups) == 1 else 1
+            inner = self._threads(training) if len(groups) == 1 else 1
             exact = exactly(training, STEPS)
             trials = [
                 svm_trials(training.grams, group, exact=exact, n_jobs=inner) for group in groups
@@ -229,7 +238,7 @@ class MultipleKernelSVC(MultipleSupportModel, NormedModel):
             return learned(trials[k], self.scales_.size, float(self.norm), **course)
 
         with Fit(self, *data, names, "round") as fit:
-            jobs = self.n_jobs if len(names) > 1 else 1
+            jobs = self._threads(training) if len(names) > 1 else 1
             results: Any = fit.solve(
                 solver, tol=self.tol, max_iter=self.max_iter, starts=starts, n_jobs=jobs
             )
@@ -245,8 +254,6 @@ class MultipleKernelSVC(MultipleSupportModel, NormedModel):
         )  # fmt: skip
 
     def _calibrate(self, training: Training, results: list[MultipleResult]) -> None:
-        if self._together:
-            raise ValueError('probability=True is not for multi_class="crammer_singer"')
         problems, duals = self._problems(training), [*np.hstack([r.coef for r in results]).T]
         machines = [Sums(training, w) for w in np.atleast_2d(self.weights_)]
 
