@@ -9,6 +9,7 @@ survive. A promise of memory is compared with the peak of the process above what
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -191,7 +192,7 @@ def two_workers() -> Iterator[Any]:
     """The client of a local cluster."""
     from distributed import Client, LocalCluster
 
-    options = {"threads_per_worker": 1, "dashboard_address": None, "silence_logs": 50}
+    options = {"threads_per_worker": 1, "dashboard_address": ":0", "silence_logs": 50}
     with LocalCluster(n_workers=2, **options) as cluster, Client(cluster) as client:
         yield client
 
@@ -231,7 +232,32 @@ def small_disk(folder: Path, kilobytes: int) -> Iterator[Path | None]:
         subprocess.run(["umount", str(folder)], check=True)
 
 
-def full_disks(folder: Path, data: Path) -> dict[str, dict[str, float]]:
+def full_checkpoint(folder: Path, streamed: Path) -> dict[str, float]:
+    """The first checkpoint fills the disk: the second cannot be written, and the fit resumes from it.
+
+    Its folder is copied to a larger disk, where the result must be that of a fit that nobody disturbed.
+    """
+    command, reference = streamer(streamed, MODELS["MapRidgeClassifier"]), folder / "r.model"
+    subprocess.run(command(reference), check=True, capture_output=True)
+    with small_disk(folder / "disk of checkpoint", 1536) as disk:
+        if disk is None:
+            return {}
+        done = subprocess.run(command(disk / "o.model"), capture_output=True, text=True)
+        kept = disk / "o.model.checkpoint"
+        said = done.stderr.splitlines()[-1] if done.stderr else ""
+        row: dict[str, float] = {
+            "clear error": int("checkpoint" in said and "No space left on device" in said),
+            "old file intact": len(list(kept.rglob("*.npz"))),
+            "half-written files left": len(list(disk.rglob(".hilbin-*.part"))),
+        }
+        shutil.copytree(kept, folder / "o.model.checkpoint")
+    again = subprocess.run(command(folder / "o.model"), capture_output=True)
+    equal = again.returncode == 0 and content(folder / "o.model") == content(reference)
+    row["old file intact"] = int(row["old file intact"] == 1 and equal)
+    return row
+
+
+def full_disks(folder: Path, data: Path, streamed: Path) -> dict[str, dict[str, float]]:
     """Write to disks that are too small: a clear error, and the old file as it was."""
     model, image = folder / "m.hilbin", str(next(data.rglob("*.png")))
     train = [sys.executable, "-m", "hilbin", "train", str(data), "--quiet", "--force", "-o"]
@@ -252,7 +278,7 @@ def full_disks(folder: Path, data: Path) -> dict[str, dict[str, float]]:
             f"{disk}/old",
         ],
     }
-    table = {}
+    table = {"checkpoint": full_checkpoint(folder, streamed)}
     for name, command in jobs.items():
         with small_disk(folder / f"disk of {name}", 64 if name != "CSV" else 8) as disk:
             if disk is None:
@@ -299,7 +325,7 @@ def measure(n: int, root: Path, parts: list[str]) -> dict[str, Any]:
     if "dask" in parts:
         found["Kills"]["Dask worker, MapRidgeClassifier"] = dask_kills(streamed, n)
     if "disks" in parts:
-        found["Full disks"] = full_disks(root, pictures)
+        found["Full disks"] = full_disks(root, pictures, streamed)
     if "memory" in parts:
         found["Memory"] = promises(streamed)
     return found
