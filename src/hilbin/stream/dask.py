@@ -4,11 +4,11 @@ Tasks go to the cluster in waves of a few for every thread, the next wave before
 back. A wave reads its chunks where the workers are, adds them by eights, and sends one sum home. So
 no more sums are alive than two waves have, and there is something to write down after every wave.
 If a worker dies, the scheduler runs again what it held: tasks hold all they need, and never change
-what they are given. A wave that the cluster drops, because it is restarted, is sent again. A cluster
-may also lose its last worker for good, and the scheduler would wait for another one forever: after
-some patience waves are summed in this process, until there are workers again. A wave is added when
-its sum is here, so nothing counts twice. Without a cluster Dask's own scheduler runs the same waves
-in this process.
+what they are given. A wave that the cluster drops, because it is restarted, is sent again. When the
+last worker is gone for good, the scheduler would wait for another one forever: after some patience
+waves are summed in this process, until there are workers again. A wave is added when its sum is
+here, so nothing counts twice. Without a cluster Dask's own scheduler runs the same waves in this
+process.
 """
 
 import functools
