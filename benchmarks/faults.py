@@ -42,8 +42,9 @@ TEXT = (
     "started again: one of two workers of a local Dask cluster (MapRidgeClassifier), which Dask "
     "replaces, and the last worker of a cluster that nobody replaces: after 30 seconds without "
     "workers the rest is summed in the process of the fit. Equal means bit for bit; Dask adds in "
-    "another order, so there it means 1e-9 relative. Full disks: a tmpfs too small for what is written. Memory: "
-    "peak resident memory above that before the call, over the MiB that `memory=` names."
+    "another order, so there it means 1e-9 relative. Full disks: a tmpfs too small for what is "
+    "written. Memory: peak resident memory above that before the call, over the MiB that "
+    "`memory=` names."
 )
 STREAMED = """
 import functools, sys
