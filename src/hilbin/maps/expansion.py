@@ -193,18 +193,24 @@ class Cells:
         return True, np.array([shift, bits, self.start[1]], np.float64)
 
 
+def require_in_range(high: float) -> None:
+    """Raise ``ValueError`` if the largest of values >= 0 has no normal float32 around it."""
+    octave = np.floor(np.log2(high))
+    if not LOWEST < octave <= HIGHEST - OCTAVES_ABOVE:
+        raise ValueError(
+            f"the largest value, {high:g}, is outside the range of float32, within which features "
+            "are tabulated: scale the data"
+        )
+
+
 def make_cells(low: float, high: float, *, nonnegative: bool) -> Cells:
     """Return cells for values between the ends."""
     if not nonnegative:
         step = (high - low) / EVEN or 1.0
         return Cells(low + step * np.arange(EVEN), np.full(EVEN, step), False)
+    require_in_range(high)
     last = np.floor(np.log2(high)) + OCTAVES_ABOVE
     first = max(np.floor(np.log2(low)) - OCTAVES_BELOW, LOWEST)
-    if not LOWEST < last <= HIGHEST:
-        raise ValueError(
-            f"the largest value, {high:g}, is outside the range of float32, within which features "
-            "are tabulated: scale the data"
-        )
     powers = 2.0 ** np.arange(first, last + 1)
     start = np.multiply.outer(powers, 1 + np.arange(PER_OCTAVE) / PER_OCTAVE).ravel()
     width = np.repeat(powers / PER_OCTAVE, PER_OCTAVE)
