@@ -75,7 +75,7 @@ MAPS = [
     SparseMap(JensenShannon(), spacing="uniform", orthonormal=True),
 ]
 # what an error is about
-SAID = ("too ", "not finite", "finite number", "not a number", "outside the range of float32")
+SAID = ("too ", "not finite", "finite number", "not a number", "outside the range of float")
 
 
 def rows_of(draw, n):

@@ -109,7 +109,7 @@ def density(
     """Return the histogram of ``X``; ``domain`` gives its ends, where values beyond are counted."""
     low, high = _ends(kernel, X) if domain is None else domain
     if kernel.nonnegative:
-        require_in_range(high)
+        require_in_range(high, X.dtype)
         low = max(low, float(np.finfo(X.dtype).tiny))  # below it 1 / x may be no number
     first, last = (float(kernel.coordinate(np.array([v]))[0]) for v in (low, high))
     bins = BINS if last > first else 1

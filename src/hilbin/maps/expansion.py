@@ -193,13 +193,16 @@ class Cells:
         return True, np.array([shift, bits, self.start[1]], np.float64)
 
 
-def require_in_range(high: float) -> None:
-    """Raise ``ValueError`` if the largest of values >= 0 has no normal float32 around it."""
-    octave = np.floor(np.log2(high))
-    if not LOWEST < octave <= HIGHEST - OCTAVES_ABOVE:
+def require_in_range(high: float, dtype: npt.DTypeLike = np.float32) -> None:
+    """Raise ``ValueError`` if the largest of values >= 0 has few normal numbers around it.
+
+    Features are tabulated within the range of float32; those of closed form have that of the data.
+    """
+    limits = np.finfo(dtype)
+    if not limits.minexp < np.floor(np.log2(high)) <= limits.maxexp - 2 - OCTAVES_ABOVE:
         raise ValueError(
-            f"the largest value, {high:g}, is outside the range of float32, within which features "
-            "are tabulated: scale the data"
+            f"the largest value, {high:g}, is outside the range of {limits.dtype}, within which "
+            "features are computed: scale the data"
         )
 
 

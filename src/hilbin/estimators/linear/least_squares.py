@@ -324,7 +324,7 @@ class LeastSquares(SumsModel):
 
     def _warn_of_no_choice(self, n: float) -> None:
         """Warn if no penalty leaves any freedom, so that none is better than another."""
-        if not np.isfinite(self.errors_).any():
+        if self.errors_.size > 1 and not np.isfinite(self.errors_).any():
             warnings.warn(
                 f"alpha_={self.alpha_:g} is not chosen, but the first of all: cross-validation "
                 f"needs more rows than degrees of freedom, and the weights sum to {n:g} rows. "
