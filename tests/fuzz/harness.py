@@ -63,8 +63,6 @@ class Report:
 
 def names_something(error, words=()):
     """Whether a message names the argument, row, column or attribute it is about."""
-    if re.fullmatch(r"This '\w+' has no attribute '\w+'", str(error)):
-        return True  # of scikit-learn: the class, and the method that this object lacks
     said = {*re.findall(r"\w+", str(error))}
     learned = isinstance(error, AttributeError) and any(word.endswith("_") for word in said)
     return learned or bool(({*words} | GENERAL) & said)
