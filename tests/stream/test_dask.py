@@ -4,6 +4,7 @@ import os
 import signal
 import threading
 import time
+import warnings
 
 import numpy as np
 import pytest
@@ -247,9 +248,23 @@ def test_a_wave_that_is_always_dropped_is_an_error(shards, few, monkeypatch):
 def test_without_workers_waves_are_summed_here(data, shards, few, kind):
     """The client is the default one, to which Dask would send what is computed here."""
     source = as_chunks(shards if kind == "shards" else da.from_array(data[0], (5, -1)), rows=5)
-    lose = once(lambda: few.cluster.scale(0))
-    with pytest.warns(RuntimeWarning, match="no worker for 0.5 seconds: .* summed in this process"):
-        total = fold(source, make_of(), client=few, callback=lose)
+    lose, lost = once(lambda: few.cluster.scale(0)), "no worker for 0.5 seconds: .* in this process"
+    with pytest.warns(RuntimeWarning, match=lost):
+        assert_near(fold(source, make_of(), client=few, callback=lose), oracle(data[0]))
+    with pytest.warns(RuntimeWarning, match=lost):  # the next pass of a fit has no workers at all
+        assert_near(fold(source, make_of(), client=few), oracle(data[0]))
+    few.cluster.scale(1)
+    few.wait_for_workers(1, timeout=20)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        assert_near(fold(source, make_of(), client=few), oracle(data[0]))
+
+
+def test_workers_may_leave_between_two_sums(data, shards, few):
+    fold(as_chunks(shards, rows=5), make_of(), client=few)
+    few.cluster.scale(0)
+    with pytest.warns(RuntimeWarning, match="summed in this process"):
+        total = fold(as_chunks(shards, rows=5), make_of(), client=few)
     assert_near(total, oracle(data[0]))
 
 

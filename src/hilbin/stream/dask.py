@@ -22,6 +22,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from itertools import accumulate, islice
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -38,6 +39,9 @@ RETRIES = 2  # of a task that fails, for files on a network, and of a wave that 
 WAVES = 2
 LOOK = 1.0  # seconds between two looks at the workers
 PATIENCE = 30.0  # seconds without any worker, after there were some
+# When each client last had workers; minus infinity since it was given up. A new cluster, whose
+# workers are still to come, is not in it.
+_SEEN: WeakKeyDictionary[Any, float] = WeakKeyDictionary()
 WHAT = "a sum over Dask collections or on a cluster"
 
 
@@ -182,7 +186,9 @@ class _Cluster:
 
     def __init__(self, client: Any, of: Of, scheduler: str | None = None):
         self._dask, self._client, self._scheduler = optional("dask", WHAT), client, scheduler
-        self._function, self._seen = of, np.inf  # when there were workers; never yet
+        self._function = of
+        if client is not None and _SEEN.get(client, -np.inf) > -np.inf:
+            _SEEN[client] = time.monotonic()  # patience begins anew
         self._send()
 
     def _send(self) -> None:
@@ -200,7 +206,7 @@ class _Cluster:
             return 2
         threads = sum(self._client.nthreads().values())
         if threads:
-            self._seen = time.monotonic()
+            _SEEN[self._client] = time.monotonic()
         return max(2, threads)
 
     def tree(self, wave: Sequence[UnreadChunk]) -> Any:
@@ -250,7 +256,8 @@ class _Cluster:
     def _ended(self, task: Any) -> bool:
         """Wait for the end of a task; return False if it never comes, for there are no workers."""
         while not task.done():
-            if time.monotonic() - self._seen > PATIENCE:
+            if time.monotonic() - _SEEN.get(self._client, np.inf) > PATIENCE:
+                _SEEN[self._client] = -np.inf
                 return False
             with suppress(TimeoutError, CancelledError):
                 task.exception(timeout=LOOK)  # returns it, if the task fails
