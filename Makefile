@@ -26,9 +26,11 @@ docs: $(VENV)/.docs
 	$(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build/html
 	@echo docs/_build/html/index.html
 
-# The core's tests on a core built with the address and undefined-behavior sanitizers.
+# The core's tests on a core built with the address and undefined-behavior sanitizers, or models fitted
+# and asked by several threads with SANITIZER=thread.
+SANITIZER := address
 sanitize: $(VENV)/.installed
-	tools/sanitize.sh $(BIN)/python
+	tools/sanitize.sh $(BIN)/python $(SANITIZER)
 
 # Minutes of damaged and forged input; another SEED does other experiments.
 SEED := 0

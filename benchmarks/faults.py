@@ -9,6 +9,7 @@ survive. A promise of memory is compared with the peak of the process above what
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -30,17 +31,19 @@ from hilbin.estimators import MapRidgeClassifier
 from hilbin.persist import ModelFileError
 
 KILLS = 30
-PARTS = ("kills", "dask", "disks", "memory")
 SHARDS, ROWS, COLUMNS = 24, 2000, 48
 HANG = 60  # seconds
 CHANCE = random.Random(0)
 MIB = 2**20
 TEXT = (
     "Killed with SIGKILL at random moments, then started again: `hilbin train` on 60 small images, "
-    "MapRidgeClassifier and StreamPCA on shards with checkpoints after every chunk, and one of two "
-    "workers of a local Dask cluster. Equal means bit for bit; Dask adds in another order, so "
-    "there it means 1e-9 relative. Full disks: a tmpfs too small for what is written. Memory: "
-    "peak resident memory above that before the call, over the MiB that `memory=` names."
+    "MapRidgeClassifier and StreamPCA on shards with checkpoints after every chunk. Killed and not "
+    "started again: one of two workers of a local Dask cluster (MapRidgeClassifier), which Dask "
+    "replaces, and the last worker of a cluster that nobody replaces: after 30 seconds without "
+    "workers the rest is summed in the process of the fit. Equal means bit for bit; Dask adds in "
+    "another order, so there it means 1e-9 relative. Full disks: a tmpfs too small for what is "
+    "written. Memory: peak resident memory above that before the call, over the MiB that "
+    "`memory=` names."
 )
 STREAMED = """
 import functools, sys
@@ -60,6 +63,7 @@ MODELS = {
     "MapRidgeClassifier": f"MapRidgeClassifier(alpha=1.0, {COMMON})",
     "StreamPCA": f"StreamPCA(n_components=5, {COMMON})",
 }
+PARTS = ("hilbin train", *MODELS, "Dask", "disks", "memory")
 MEASURED = """
 import sys
 import numpy as np
@@ -150,8 +154,10 @@ def kills(command: Callable[[Path], list[str]], folder: Path, n: int) -> dict[st
     chance = random.Random(0)
     found = dict.fromkeys(("kills", "too late", "half an output", "other result", "stray files"), 0)
     while found["kills"] < n:
+        begin = time.monotonic()
         if not killed(command(output), chance.uniform(0.3, 1.0) * took):
             found["too late"] += 1
+            took = time.monotonic() - begin  # the machine is less busy than it was
             output.unlink()
             continue
         found["kills"] += 1
@@ -169,31 +175,46 @@ def kills(command: Callable[[Path], list[str]], folder: Path, n: int) -> dict[st
     return dict(found)
 
 
-def dask_kills(data: Path, n: int) -> dict[str, float]:
-    """Kill a worker in the middle of n fits; one that does not end is a hang."""
+def dask_kills(data: Path, n: int, cluster: Callable[[], Any]) -> dict[str, float]:
+    """Kill a worker in the middle of n fits; one that does not end is a hang.
+
+    Every kill has a cluster of its own: a local cluster gives a worker up for good that is dead
+    15 seconds after an earlier death, so that one cluster does not outlive many kills.
+    """
     wanted = MapRidgeClassifier(alpha=1.0, memory=2).fit(data).coef_
     found = {"kills": 0, "hangs": 0, "other result": 0}
     while found["kills"] < n:
-        with two_workers() as client:
-            while found["kills"] < n and len(client.nthreads()) == 2:
-                apart = disturbed(data, wanted, client, found)
-                if apart is None:
-                    found["hangs"] += 1
-                    break
-                found["other result"] += bool(apart > 1e-9)
-                with suppress(TimeoutError):  # not every dead worker is replaced by Dask
-                    client.wait_for_workers(2, timeout=20)
+        with cluster() as client:
+            apart = disturbed(data, wanted, client, found)
+        found["hangs"] += apart is None
+        found["other result"] += apart is not None and bool(apart > 1e-9)
     return dict(found)
 
 
 @contextmanager
-def two_workers() -> Iterator[Any]:
-    """The client of a local cluster."""
+def two_workers(n: int = 2) -> Iterator[Any]:
+    """The client of a local cluster, which starts dead workers again."""
     from distributed import Client, LocalCluster
 
-    options = {"threads_per_worker": 1, "dashboard_address": None, "silence_logs": 50}
-    with LocalCluster(n_workers=2, **options) as cluster, Client(cluster) as client:
+    options = {"threads_per_worker": 1, "dashboard_address": ":0", "silence_logs": 50}
+    with LocalCluster(n_workers=n, **options) as cluster, Client(cluster) as client:
         yield client
+
+
+@contextmanager
+def last_worker() -> Iterator[Any]:
+    """The client of a cluster with one worker that nobody starts again."""
+    with two_workers(0) as client:
+        start = [sys.executable, "-m", "distributed.cli.dask_worker", client.scheduler.address]
+        worker = subprocess.Popen(
+            [*start, "--no-nanny", "--nthreads", "1"], stderr=subprocess.DEVNULL
+        )
+        try:
+            client.wait_for_workers(1, timeout=HANG)
+            yield client
+        finally:
+            worker.kill()
+            worker.wait()
 
 
 def disturbed(data: Path, wanted: Any, client: Any, found: dict[str, int]) -> float | None:
@@ -231,7 +252,32 @@ def small_disk(folder: Path, kilobytes: int) -> Iterator[Path | None]:
         subprocess.run(["umount", str(folder)], check=True)
 
 
-def full_disks(folder: Path, data: Path) -> dict[str, dict[str, float]]:
+def full_checkpoint(folder: Path, streamed: Path) -> dict[str, float]:
+    """The first checkpoint fills the disk, the second cannot be written, and a fit resumes.
+
+    It resumes from a copy on a larger disk; the result must be that of a fit that nobody disturbed.
+    """
+    command, reference = streamer(streamed, MODELS["MapRidgeClassifier"]), folder / "r.model"
+    subprocess.run(command(reference), check=True, capture_output=True)
+    with small_disk(folder / "disk of checkpoint", 1536) as disk:
+        if disk is None:
+            return {}
+        done = subprocess.run(command(disk / "o.model"), capture_output=True, text=True)
+        kept = disk / "o.model.checkpoint"
+        said = done.stderr.splitlines()[-1] if done.stderr else ""
+        row: dict[str, float] = {
+            "clear error": int("checkpoint" in said and "No space left on device" in said),
+            "old file intact": len(list(kept.rglob("*.npz"))),
+            "half-written files left": len(list(disk.rglob(".hilbin-*.part"))),
+        }
+        shutil.copytree(kept, folder / "o.model.checkpoint")
+    again = subprocess.run(command(folder / "o.model"), capture_output=True)
+    equal = again.returncode == 0 and content(folder / "o.model") == content(reference)
+    row["old file intact"] = int(row["old file intact"] == 1 and equal)
+    return row
+
+
+def full_disks(folder: Path, data: Path, streamed: Path) -> dict[str, dict[str, float]]:
     """Write to disks that are too small: a clear error, and the old file as it was."""
     model, image = folder / "m.hilbin", str(next(data.rglob("*.png")))
     train = [sys.executable, "-m", "hilbin", "train", str(data), "--quiet", "--force", "-o"]
@@ -252,7 +298,7 @@ def full_disks(folder: Path, data: Path) -> dict[str, dict[str, float]]:
             f"{disk}/old",
         ],
     }
-    table = {}
+    table = {"checkpoint": full_checkpoint(folder, streamed)}
     for name, command in jobs.items():
         with small_disk(folder / f"disk of {name}", 64 if name != "CSV" else 8) as disk:
             if disk is None:
@@ -283,26 +329,32 @@ def promises(data: Path) -> dict[str, dict[str, float]]:
     return table
 
 
-def measure(n: int, root: Path, parts: list[str]) -> dict[str, Any]:
-    """What is asked for, beside what was recorded."""
-    path = harness.RESULTS / "faults.json"
-    found: dict[str, Any] = {"Kills": {}}
-    if path.exists() and set(parts) < set(PARTS):
-        found |= json.loads(path.read_text(encoding="utf-8"))["figures"]
+def measured(n: int, root: Path, parts: list[str]) -> Iterator[tuple[str, str, Any]]:
+    """Yield the table, the row and the figures of all that is asked for."""
     pictures, streamed = images(root / "images"), shards(root / "shards")
-    for name in ("hilbin train", *MODELS) if "kills" in parts else ():
-        folder = root / name
-        folder.mkdir()
-        train = trainer(pictures) if name == "hilbin train" else streamer(streamed, MODELS[name])
-        found["Kills"][name] = kills(train, folder, n)
-        print(name, found["Kills"][name], flush=True)
-    if "dask" in parts:
-        found["Kills"]["Dask worker, MapRidgeClassifier"] = dask_kills(streamed, n)
+    jobs = {"hilbin train": trainer(pictures)}
+    jobs |= {name: streamer(streamed, model) for name, model in MODELS.items()}
+    for name in [job for job in jobs if job in parts]:
+        (root / name).mkdir()
+        yield "Kills", name, kills(jobs[name], root / name, n)
+    if "Dask" in parts:
+        yield "Kills", "Dask worker", dask_kills(streamed, n, two_workers)
+        yield "Kills", "last Dask worker", dask_kills(streamed, max(1, n // 10), last_worker)
     if "disks" in parts:
-        found["Full disks"] = full_disks(root, pictures)
+        for name, row in full_disks(root, pictures, streamed).items():
+            yield "Full disks", name, row
     if "memory" in parts:
-        found["Memory"] = promises(streamed)
-    return found
+        for name, row in promises(streamed).items():
+            yield "Memory", name, row
+
+
+def known() -> dict[str, dict[str, Any]]:
+    """The figures that are recorded."""
+    path = harness.RESULTS / "faults.json"
+    found = json.loads(path.read_text(encoding="utf-8"))["figures"] if path.exists() else {}
+    rows = ("hilbin train", *MODELS, "Dask worker", "last Dask worker")
+    table = {name: row for name, row in found.get("Kills", {}).items() if name in rows}
+    return {**found, "Kills": table}
 
 
 def claims_of(found: dict[str, Any], n: int) -> list[dict[str, Any]]:
@@ -338,16 +390,19 @@ def streamer(data: Path, model: str) -> Callable[[Path], list[str]]:
 
 
 def main() -> None:
-    """Measure, claim and record."""
+    """Measure; record after every row, so that what is done is kept."""
     parser = harness.parser(__doc__)
     parser.add_argument("--only", nargs="*", default=PARTS, choices=PARTS,
                         help="parts; the figures of the others stay")  # fmt: skip
     args = parser.parse_args()
     n = 2 if args.quick else KILLS
     with tempfile.TemporaryDirectory() as root:
-        figures = measure(n, Path(root), [*args.only])
-    claims = claims_of(figures, n)
-    harness.record("faults", figures, claims, title="Bad luck", text=TEXT, quick=args.quick)
+        for table, name, row in measured(n, Path(root), [*args.only]):
+            print(table, name, row, flush=True)
+            figures = known()
+            figures.setdefault(table, {})[name] = row
+            about = {"title": "Bad luck", "text": TEXT, "quick": args.quick}
+            harness.record("faults", figures, claims_of(figures, n), **about)
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ ends it early, and ``--more`` does what is left of its experiments and adds them
 
 import importlib.util
 import json
+import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
@@ -24,13 +25,14 @@ COUNTS = {
     "networks": 1_000,
     "checkpoints": 5_000,
 }
-BATCH = 1000
+BATCH = 5000  # a worker takes as long to start as for 1,000 experiments
 REQUIRED = {"models": 100_000, "arrays": 100_000, "images": 10_000}
 TEXT = (
     "Every experiment changes something and gives it to the library, in a subprocess: model files "
     "with redone checksums, sparse and dense rows, image files, targets and weights, ONNX files, "
     "checkpoints. A hang takes more than 10 seconds; a refusal has a name if it says which file, "
-    "argument, attribute, row or column is meant."
+    "argument, attribute, row or column is meant. "
+    "The revision is that of the sources when a target began."
 )
 
 
@@ -50,6 +52,7 @@ def measured(targets: list[str], given: Any) -> Iterator[tuple[str, dict[str, An
     for target in targets:
         with tempfile.TemporaryDirectory() as folder:
             fuzz.prepared(target, folder)
+            revision = current_revision()
             done = known().get(target, {}).get("experiments", 0) if given.more else 0
             seeds = range(done, int(scale * COUNTS[target]))
             deadline = None if given.minutes is None else time.monotonic() + 60 * given.minutes
@@ -67,8 +70,16 @@ def measured(targets: list[str], given: Any) -> Iterator[tuple[str, dict[str, An
                 **found,
                 "seeds of faults": ", ".join(str(seed) for seed, _, _ in report.faults[:20]),
                 "seconds": round(report.seconds),
+                "revision": revision,
             },
         )
+
+
+def current_revision() -> str:
+    """The commit of the package and of the experiments, or what is known of it."""
+    say = ["git", "-C", str(PLACE.parent), "describe", "--always", "--dirty=+", "--abbrev=10"]
+    done = subprocess.run(say, capture_output=True, text=True)
+    return done.stdout.strip() or "unknown"
 
 
 def known() -> dict[str, dict[str, Any]]:
@@ -81,8 +92,10 @@ def known() -> dict[str, dict[str, Any]]:
 
 
 def added(before: Any, more: Any) -> Any:
-    """The sum of two figures, or both texts."""
-    return ", ".join(filter(None, (before, more))) if isinstance(more, str) else before + more
+    """The sum of two figures, or both texts if they differ."""
+    if isinstance(more, str):
+        return ", ".join(dict.fromkeys(filter(None, (before, more))))
+    return before + more
 
 
 def claims(table: dict[str, dict[str, Any]]) -> list[dict[str, Any]]:

@@ -119,7 +119,7 @@ def cluster_seconds(folder: str, workers: str) -> float:
     chunks = as_chunks(folder, rows=4 * BLOCK_ROWS)
     with (
         LocalCluster(
-            n_workers=int(workers), threads_per_worker=1, dashboard_address=None
+            n_workers=int(workers), threads_per_worker=1, dashboard_address=":0"
         ) as cluster,
         Client(cluster) as client,
     ):

@@ -5,7 +5,7 @@ import stat
 
 import pytest
 
-from hilbin.files import require_regular, write_whole, written_whole
+from hilbin.files import require_regular, require_writable, write_whole, written_whole
 
 
 def test_links_are_written_through(tmp_path):
@@ -38,8 +38,9 @@ def test_what_is_no_file_is_left_alone(tmp_path, kind, linked):
     if linked:
         (tmp_path / "link").symlink_to(path)
         path = tmp_path / "link"
-    with pytest.raises(OSError, match=f"is a {kind}, not a file"):
-        write_whole(path, "over it")
+    for refused in (lambda: write_whole(path, "over it"), lambda: require_writable(path)):
+        with pytest.raises(OSError, match=f"is a {kind}, not a file"):
+            refused()
     with pytest.raises(OSError, match=str(path)):
         require_regular(path)
     assert os.lstat(tmp_path / kind).st_mode == before.st_mode
@@ -59,3 +60,16 @@ def test_an_error_leaves_the_old_file(tmp_path):
         fail()
     assert [p.name for p in tmp_path.iterdir()] == ["a"]
     assert path.read_text() == "old"
+
+
+def test_writing_is_tried_not_guessed(tmp_path):
+    """Root may write anywhere by the permissions, and cannot make a file in /proc."""
+    require_writable(tmp_path / "new")
+    assert not list(tmp_path.iterdir())
+    (tmp_path / "old").write_text("old")
+    require_writable(tmp_path / "old")
+    assert (tmp_path / "old").read_text() == "old"
+    with pytest.raises(FileNotFoundError, match="no such folder to write to"):
+        require_writable(tmp_path / "none" / "new")
+    with pytest.raises(OSError, match=r"cannot write there.*/proc"):
+        require_writable("/proc/model.hilbin")

@@ -6,6 +6,7 @@ What a symbolic link points to is written, not the link; devices, pipes and sock
 writing and for reading.
 """
 
+import errno
 import os
 import stat
 import tempfile
@@ -13,6 +14,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
+
+PART: dict[str, Any] = {"prefix": ".hilbin-", "suffix": ".part"}  # names of unfinished files
 
 
 @contextmanager
@@ -39,10 +42,8 @@ def written_whole(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     ...     (Path(folder) / "note.txt").read_text()
     'whole'
     """
-    target = Path(os.path.realpath(path))
-    if target.exists():
-        require_regular(target)
-    handle, temporary = tempfile.mkstemp(prefix=".hilbin-", suffix=".part", dir=target.parent)
+    target = _target(path)
+    handle, temporary = tempfile.mkstemp(dir=target.parent, **PART)
     try:
         with os.fdopen(handle, "wb") as file:
             yield file
@@ -54,6 +55,45 @@ def written_whole(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
         with suppress(OSError):
             os.unlink(temporary)
         raise
+
+
+def _target(path: str | os.PathLike[str]) -> Path:
+    """Return the file that is written for ``path``; raise for a device, a pipe or a folder."""
+    target = Path(os.path.realpath(path))
+    if target.exists():
+        require_regular(target)
+    return target
+
+
+def require_writable(path: str | os.PathLike[str]) -> None:
+    """Raise ``OSError`` if :func:`written_whole` could not write to ``path``.
+
+    Permissions alone do not tell: an empty file is made in the folder, and removed. Long work calls
+    it first, so that it does not fail at its end.
+
+    Parameters
+    ----------
+    path : path-like
+        Path of a file, which may exist.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from hilbin.files import require_writable
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     require_writable(Path(folder) / "model.hilbin")
+    ...     list(Path(folder).iterdir())
+    []
+    """
+    folder = _target(path).parent
+    if not folder.is_dir():
+        raise FileNotFoundError(errno.ENOENT, "there is no such folder to write to", str(folder))
+    try:
+        with tempfile.NamedTemporaryFile(dir=folder, **PART):
+            pass
+    except OSError as error:
+        raise OSError(error.errno, f"cannot write there: {error.strerror}", str(folder)) from error
 
 
 def require_regular(path: str | os.PathLike[str]) -> None:

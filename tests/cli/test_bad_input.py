@@ -132,6 +132,19 @@ def test_bad_outputs(photos, tmp_path, cli):
     assert "no such folder" in only_line(cli("train", photos, "-o", nowhere, code=2))
 
 
+def test_outputs_are_tried_before_the_work(trained, photos, cli):
+    """No line says that anything was read, and no cache is begun."""
+    place = "/proc/new"
+    for words in (
+        ("train", photos, "-o", place),
+        ("eval", trained.output, photos, "--report", place),
+        ("eval", trained.output, photos, "--csv", place),
+        ("predict", trained.output, photos, "--csv", place),
+        ("explain", trained.output, next(photos.rglob("*.png")), "-o", place),
+    ):
+        assert "/proc: cannot write there" in only_line(cli(*words, code=2))
+
+
 @pytest.mark.parametrize("verb", ["predict", "info"])
 def test_bad_model_files(trained, tmp_path, cli, photos, verb):
     more = [photos] if verb == "predict" else []

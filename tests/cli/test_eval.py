@@ -128,7 +128,7 @@ def test_bad_sources(trained, photos, tmp_path, cli):
         assert message in cli("eval", trained.output, tmp_path / source, code=2).stderr
     report = tmp_path / "no" / "r.html"
     said = cli("eval", trained.output, photos, "--report", report, code=2).stderr
-    assert "no such folder to write the report to" in said
+    assert "there is no such folder to write to" in said
 
 
 def test_the_report(trained, held_out, tmp_path, cli):

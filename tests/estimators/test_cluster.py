@@ -27,7 +27,7 @@ MODELS = {
 def client():
     with (
         distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, dashboard_address=None, processes=True
+            n_workers=2, threads_per_worker=1, dashboard_address=":0", processes=True
         ) as cluster,
         distributed.Client(cluster, set_as_default=False) as client,
     ):

@@ -152,6 +152,7 @@ def attempt(state, seed):
     _pack(path, header, described)
     nodes = [*header["nodes"], *json.loads(text)["nodes"]]
     words = {a for node in nodes if isinstance(node, list) for a in _attributes(node)}
+    words |= {"decision_function", "predict_proba"}  # that a part of the model lacks
     try:
         model = load(path)
     except ModelFileError as error:

@@ -10,13 +10,23 @@ import sys
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from pictures import drawn
 from sklearn.exceptions import InconsistentVersionWarning
-from sklearn.pipeline import make_pipeline
+from sklearn.linear_model import LogisticRegression, Ridge, RidgeClassifier
+from sklearn.pipeline import FeatureUnion, make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
-from sklearn.svm import SVC, SVR, NuSVC
+from sklearn.svm import SVC, SVR, LinearSVC, NuSVC
 from sklearn.tree import DecisionTreeClassifier
 
-from hilbin.estimators import HistogramBinner, IntersectionSVC, ScoreCalibration
+from hilbin.auto import TableClassifier
+from hilbin.estimators import (
+    HistogramBinner,
+    IntersectionSVC,
+    MapRidgeClassifier,
+    ScoreCalibration,
+    StreamPCA,
+)
+from hilbin.images import BagOfWords
 from hilbin.kernels import Chi2, Exponential
 from hilbin.maps import AdditiveMap, ProductQuantizer
 from hilbin.persist import (
@@ -394,6 +404,58 @@ def load_changed(fitted, path, part, name, value):
     with pytest.raises(ModelFileError) as caught:
         load(path)
     return str(caught.value)
+
+
+FITTED = {
+    "classes": (lambda: MapRidgeClassifier(), "classes_"),
+    "table": (lambda: TableClassifier(n_folds=2), "classes_"),
+    "transformers": (lambda: MapRidgeClassifier(), "transformers_"),
+    "components": (lambda: StreamPCA(2), "transformers_"),
+}
+
+
+@pytest.mark.parametrize("name", FITTED)
+def test_what_fit_leaves_is_never_none(path, name):
+    """An attribute that is there and None is not that of a model that is not fitted."""
+    make, attribute = FITTED[name]
+    X = np.random.default_rng(0).uniform(size=(30, 3))
+    fitted = make().fit(X, np.arange(30) % 3)
+    setattr(fitted, attribute, None)
+    save(fitted, path)
+    refused(path, attribute)
+
+
+def test_offsets_whose_differences_wrap_around(path):
+    X = np.random.default_rng(0).uniform(size=(30, 6))
+    fitted = IntersectionSVC(n_bins=4).fit(X, X[:, 0] > 0.5)
+    offsets = fitted._lookup.offsets.copy()
+    offsets[4], offsets[5] = np.iinfo(np.int64).min, -1
+    assert (np.diff(offsets) >= 1).all()
+    assert "offsets is out of range" in load_changed(fitted, path, "_lookup", "offsets", offsets)
+
+
+@pytest.mark.parametrize(
+    "model", [LogisticRegression(), LinearSVC(), RidgeClassifier(), Ridge()], ids=repr
+)
+def test_linear_models_of_sklearn_have_an_intercept_for_every_row(path, model):
+    X, y = np.random.default_rng(0).uniform(size=(30, 4)), np.arange(30) % 3
+    fitted = model.fit(X, y if hasattr(model, "decision_function") else np.eye(3)[y])
+    save(fitted, path)
+    np.testing.assert_array_equal(load(path).predict(X), fitted.predict(X))
+    fitted.coef_ = fitted.coef_[0]
+    save(fitted, path)
+    refused(path, "intercept_ is not one of coef_")
+
+
+def test_forged_parameters_of_transformers_are_refused(path):
+    union = FeatureUnion([("one", StandardScaler())]).fit(np.eye(3))
+    union.n_jobs = np.arange(3)
+    save(union, path)
+    refused(path, "n_jobs is no number")
+    bag = BagOfWords(n_words=2, random_state=0).fit([drawn(0, (40, 48))])
+    bag.n_words = 1
+    save(bag, path)
+    refused(path, "codebook_ has not n_words words")
 
 
 @pytest.mark.parametrize(

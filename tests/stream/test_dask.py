@@ -2,12 +2,14 @@
 
 import os
 import signal
+import threading
 import time
+import warnings
 
 import numpy as np
 import pytest
 
-from hilbin.stream import CheckpointError, ChunkError, as_chunks, fold
+from hilbin.stream import CheckpointError, ChunkError, as_chunks, dask, fold
 
 da = pytest.importorskip("dask.array")
 dd = pytest.importorskip("dask.dataframe")
@@ -20,7 +22,7 @@ N, D = 400, 5
 def client():
     with (
         distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, dashboard_address=None, processes=True
+            n_workers=2, threads_per_worker=1, dashboard_address=":0", processes=True
         ) as cluster,
         distributed.Client(cluster, set_as_default=False) as client,
     ):
@@ -194,3 +196,86 @@ def test_a_worker_dies_in_the_middle(data, shards, client):
     while len(client.nthreads()) < 2 and time.monotonic() < deadline:
         time.sleep(0.1)
     assert pids[0] not in client.run(os.getpid).values()
+
+
+@pytest.fixture
+def few(monkeypatch):
+    """A cluster in this process, of one worker, and less patience."""
+    monkeypatch.setattr(dask, "LOOK", 0.05)
+    monkeypatch.setattr(dask, "PATIENCE", 0.5)
+    with (
+        distributed.LocalCluster(
+            n_workers=1, threads_per_worker=1, dashboard_address=":0", processes=False
+        ) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        yield client
+
+
+def once(action):
+    """A callback that does something after the first sum."""
+    left = [action]
+
+    def callback(rows, n_rows):
+        if left:
+            assert rows < n_rows
+            left.pop()()
+
+    return callback
+
+
+@pytest.mark.parametrize("kind", ["shards", "array"])
+def test_waves_that_the_cluster_drops_are_sent_again(data, shards, client, kind):
+    source = as_chunks(shards if kind == "shards" else da.from_array(data[0], (5, -1)), rows=5)
+    total = fold(source, make_of(), client=client, callback=once(client.restart))
+    assert_near(total, oracle(data[0]))
+
+
+def test_a_wave_that_is_always_dropped_is_an_error(shards, few, monkeypatch):
+    tree = dask._Cluster.tree
+
+    def dropped(self, wave):
+        task = tree(self, wave)
+        few.cancel(task)
+        return task
+
+    monkeypatch.setattr(dask._Cluster, "tree", dropped)
+    with pytest.raises(distributed.CancelledError, match="cancelled"):
+        fold(as_chunks(shards, rows=5), make_of(), client=few)
+
+
+@pytest.mark.parametrize("kind", ["shards", "array"])
+def test_without_workers_waves_are_summed_here(data, shards, few, kind):
+    """The client is the default one, to which Dask would send what is computed here."""
+    source = as_chunks(shards if kind == "shards" else da.from_array(data[0], (5, -1)), rows=5)
+    lose, lost = once(lambda: few.cluster.scale(0)), "no worker for 0.5 seconds: .* in this process"
+    with pytest.warns(RuntimeWarning, match=lost):
+        assert_near(fold(source, make_of(), client=few, callback=lose), oracle(data[0]))
+    with pytest.warns(RuntimeWarning, match=lost):  # the next pass of a fit has no workers at all
+        assert_near(fold(source, make_of(), client=few), oracle(data[0]))
+    few.cluster.scale(1)
+    few.wait_for_workers(1, timeout=20)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        assert_near(fold(source, make_of(), client=few), oracle(data[0]))
+
+
+def test_workers_may_leave_between_two_sums(data, shards, few):
+    fold(as_chunks(shards, rows=5), make_of(), client=few)
+    few.cluster.scale(0)
+    with pytest.warns(RuntimeWarning, match="summed in this process"):
+        total = fold(as_chunks(shards, rows=5), make_of(), client=few)
+    assert_near(total, oracle(data[0]))
+
+
+def test_a_cluster_that_has_no_workers_yet_is_waited_for(data, shards, few, recwarn):
+    few.cluster.scale(0)
+    deadline = time.monotonic() + 20
+    while few.nthreads() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    start = threading.Timer(1.5, lambda: few.cluster.scale(1))
+    start.start()
+    total = fold(as_chunks(shards, rows=5), make_of(), client=few)
+    start.join()
+    assert_near(total, oracle(data[0]))
+    assert not [w for w in recwarn if w.category is RuntimeWarning]

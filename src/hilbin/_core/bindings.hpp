@@ -27,20 +27,27 @@ inline void require_range(ptrdiff_t begin, ptrdiff_t end, size_t size) {
 }
 
 // Where runs begin that follow each other, and where the last one ends: within `size` numbers.
+template <class Index> inline void require_pointers(const Index* pointers, size_t runs, size_t size, const char* message) {
+  bool rising = pointers[0] >= 0;
+  for (size_t i = 0; i < runs; ++i) rising &= pointers[i] <= pointers[i + 1];
+  require(rising && uint64_t(pointers[runs]) <= size, message);
+}
 template <class Index> inline void require_pointers(const Vector<const Index>& pointers, size_t size, const char* message) {
-  require(pointers.shape(0) >= 1 && pointers.data()[0] >= 0, message);
-  bool rising = true;
-  for (size_t i = 0; i + 1 < pointers.shape(0); ++i) rising &= pointers.data()[i] <= pointers.data()[i + 1];
-  require(rising && uint64_t(pointers.data()[pointers.shape(0) - 1]) <= size, message);
+  require(pointers.shape(0) >= 1, message);
+  require_pointers(pointers.data(), pointers.shape(0) - 1, size, message);
 }
 
-// Numbers that choose one of `count` things.
+// Numbers that choose one of `count` things. Several maxima side by side, which do not wait for each other.
 template <class Number> inline void require_below(const Number* numbers, size_t size, uint64_t count, const char* message) {
   using Unsigned = std::make_unsigned_t<Number>;
   if (count > uint64_t(Unsigned(-1))) return;
-  Unsigned highest = 0;  // negative numbers are the highest
-  for (size_t i = 0; i < size; ++i) highest = std::max(highest, Unsigned(numbers[i]));
-  require(size == 0 || highest < count, message);
+  constexpr size_t at_once = 128 / sizeof(Number);
+  Unsigned highest[at_once] = {};  // negative numbers are the highest
+  size_t i = 0;
+  for (; i + at_once <= size; i += at_once)
+    for (size_t k = 0; k < at_once; ++k) highest[k] = std::max(highest[k], Unsigned(numbers[i + k]));
+  for (; i < size; ++i) highest[0] = std::max(highest[0], Unsigned(numbers[i]));
+  require(size == 0 || *std::max_element(highest, highest + at_once) < count, message);
 }
 
 // Some rows of an n x n matrix: the slot of every row, and of every slot when it was last used.

@@ -11,6 +11,14 @@ namespace {
 
 using Doubles = Vector<const double>;
 
+// So many rows have about 8,192 codes, if they are CSR; all rows if they are dense.
+ptrdiff_t rows_at_once(const Int64s& indptr, ptrdiff_t begin, ptrdiff_t end) {
+  const ptrdiff_t rows = std::max<ptrdiff_t>(end - begin, 1);
+  if (end >= ptrdiff_t(indptr.shape(0))) return rows;
+  const double codes = double(indptr.data()[end]) - double(indptr.data()[begin]);
+  return std::clamp<ptrdiff_t>(ptrdiff_t(8192.0 * double(rows) / std::max(codes, 1.0)), 1, rows);
+}
+
 template <class Code, class Cell> void define_look_up(nb::module_& m) {
   // out[i] = the sums of table rows offsets[j] + code, for the rows [begin, end).
   m.def("look_up", [](Vector<const Code> codes, Vector<const int32_t> indices, Int64s indptr, Int64s offsets,
@@ -22,11 +30,13 @@ template <class Code, class Cell> void define_look_up(nb::module_& m) {
     require_range(begin, end, out.shape(0));
     require_pointers(offsets, table.shape(0), "offsets do not fit the table");
     const ptrdiff_t features = ptrdiff_t(offsets.shape(0)) - 1;
-    require(indptr.shape(0) > 0 ? end < ptrdiff_t(indptr.shape(0)) : end * features <= ptrdiff_t(codes.shape(0)),
-            "there are fewer codes than rows");
-    with_codes(codes, indices, indptr, features, [&](auto rows) {
-      scores(rows, offsets.data(), table.data(), width, out.data(), begin, end);
-    });
+    const ptrdiff_t few = rows_at_once(indptr, begin, end);  // are still in the cache after they are checked
+    for (ptrdiff_t first = begin; first < end; first += few) {
+      const ptrdiff_t last = std::min(first + few, end);
+      with_codes(codes, indices, indptr, features, first, last, [&](auto rows) {
+        scores(rows, offsets.data(), table.data(), width, out.data(), first, last);
+      });
+    }
   }, "codes"_array, "indices"_array, "indptr"_array, "offsets"_array, "table"_array, "out"_array, "begin"_a, "end"_a);
 
 }
@@ -40,9 +50,7 @@ template <class Code> void define_sums(nb::module_& m) {
     nb::gil_scoped_release release;
     const ptrdiff_t rows = ptrdiff_t(out.shape(0));
     require(columns >= 0, "columns is negative");
-    require(indptr.shape(0) > 0 ? rows < ptrdiff_t(indptr.shape(0)) : rows * columns <= ptrdiff_t(codes.shape(0)),
-            "there are fewer codes than rows");
-    with_codes(codes, indices, indptr, columns, [&](auto matrix) {
+    with_codes(codes, indices, indptr, columns, 0, rows, [&](auto matrix) {
       for (ptrdiff_t i = 0; i < rows; ++i) out.data()[i] = code_sum(matrix.row(i).codes, matrix.row(i).size);
     });
   }, "codes"_array, "indices"_array, "indptr"_array, "columns"_a, "out"_array);
@@ -54,10 +62,9 @@ template <class Code> void define_sums(nb::module_& m) {
     const ptrdiff_t features = ptrdiff_t(offsets.shape(0)) - 1;
     require_pointers(offsets, nth.shape(0), "nth has the wrong length");
     require(ptrdiff_t(nth.shape(0)) == offsets.data()[features] && ranks.shape(0) == codes.shape(0), "nth has the wrong length");
-    require(indptr.shape(0) > 0 ? count < ptrdiff_t(indptr.shape(0)) : count * features <= ptrdiff_t(codes.shape(0)),
-            "there are fewer codes than rows");
+    require(count >= 0, "count is negative");
     int64_t used = 0;
-    with_codes(codes, indices, indptr, features, [&](auto matrix) {
+    with_codes(codes, indices, indptr, features, 0, count, [&](auto matrix) {
       used = number_used(matrix, count, offsets.data(), features, nth.data());
       for (ptrdiff_t i = 0; i < count; ++i) {
         const auto row = matrix.row(i);
@@ -77,10 +84,7 @@ template <class Code> void define_sums(nb::module_& m) {
     const ptrdiff_t width = coefficients.shape(1), rows_count = coefficients.shape(0);
     require(ptrdiff_t(sums.shape(1)) == width, "sums have the wrong shape");
     require_pointers(offsets, sums.shape(0), "offsets do not fit the sums");
-    const ptrdiff_t features = ptrdiff_t(offsets.shape(0)) - 1;
-    require(indptr.shape(0) > 0 ? rows_count < ptrdiff_t(indptr.shape(0)) : rows_count * features <= ptrdiff_t(codes.shape(0)),
-            "there are fewer codes than rows");
-    with_codes(codes, indices, indptr, ptrdiff_t(offsets.shape(0)) - 1, [&](auto rows) {
+    with_codes(codes, indices, indptr, ptrdiff_t(offsets.shape(0)) - 1, 0, rows_count, [&](auto rows) {
       for (ptrdiff_t i = 0; i < rows_count; ++i)
         add_to_levels(rows.row(i), offsets.data(), coefficients.data() + i * width, width, sums.data());
     });
@@ -128,9 +132,7 @@ template <class T, class Cell> void define_interpolate(nb::module_& m) {
     require(0 <= begin && begin <= end && (each || end <= ptrdiff_t(out.shape(0))), "range out of bounds");
     require(!each || out.shape(0) >= values.shape(0), "out has no row for every value");
     for (ptrdiff_t j = 0; j < features; ++j) require(offsets.data()[j] < offsets.data()[j + 1], "a feature has no levels");
-    require(indptr.shape(0) > 0 ? end < ptrdiff_t(indptr.shape(0)) : end * features <= ptrdiff_t(values.shape(0)),
-            "there are fewer values than rows");
-    with_codes(values, indices, indptr, features, [&](auto rows) {
+    with_codes(values, indices, indptr, features, begin, end, [&](auto rows) {
       for (ptrdiff_t i = begin; i < end; ++i) {
         const auto row = rows.row(i);
         double* to = out.data() + (each ? row.codes - values.data() : i) * width;

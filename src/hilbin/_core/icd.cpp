@@ -162,9 +162,7 @@ template <class Code, class Entry> void define_packing(nb::module_& m) {
     require(groups >= 1 && groups <= most_groups && ptrdiff_t(indptr_out.shape(0)) == rows * groups + 1, "wrong number of groups");
     require(slots.shape(0) == group.shape(0), "slots and groups differ in length");
     require_below(group.data(), group.shape(0), uint64_t(groups), "a group is out of range");
-    require(indptr.shape(0) > 0 ? rows < ptrdiff_t(indptr.shape(0)) : rows * ptrdiff_t(slots.shape(0)) <= ptrdiff_t(codes.shape(0)),
-            "there are fewer codes than rows");
-    with_codes(codes, indices, indptr, ptrdiff_t(slots.shape(0)), [&](auto matrix) {
+    with_codes(codes, indices, indptr, ptrdiff_t(slots.shape(0)), 0, rows, [&](auto matrix) {
       int64_t to[most_groups], free = 0;
       for (ptrdiff_t i = 0; i < rows; ++i) {
         const auto row = matrix.row(i);

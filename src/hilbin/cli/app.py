@@ -124,8 +124,10 @@ def eval_command(
 ) -> int:
     """Evaluate a model on labeled images or a table that it has not seen."""
     from hilbin.cli.eval import as_csv, complaints, evaluate
-    from hilbin.files import write_whole
+    from hilbin.files import require_writable, write_whole
 
+    if csv_file is not None:
+        require_writable(csv_file)
     outcome = evaluate(model, source, report=report, jobs=jobs, console=Console(quiet))
     for line in complaints(outcome):
         complain(line)
@@ -155,8 +157,10 @@ def predict_command(
 ) -> int:
     """Predict the labels of images or table rows."""
     from hilbin.cli.predict import as_csv, as_lines, predict
-    from hilbin.files import write_whole
+    from hilbin.files import require_writable, write_whole
 
+    if csv_file is not None:
+        require_writable(csv_file)
     found = predict(
         model, paths, top=top, reject=reject, sort_into=sort_into, jobs=jobs, console=Console(quiet)
     )
@@ -188,10 +192,12 @@ def explain_command(
 ) -> int:
     """Explain the predicted label of an image or a table row."""
     from hilbin.cli.explain import explain
+    from hilbin.files import require_writable
     from hilbin.images import ImageError
 
     if output is not None:
         require_new(output, force)
+        require_writable(output)
     try:
         why = explain(model, example, label=label, versus=versus, row=row, output=output, jobs=jobs)
     except ImageError as error:

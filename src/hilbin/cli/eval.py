@@ -12,6 +12,7 @@ from hilbin.auto import Evaluation, Mistake
 from hilbin.cli._console import Console
 from hilbin.cli._models import load_model, of_images
 from hilbin.cli._outcome import InputError, csv_text
+from hilbin.files import require_writable
 
 
 def evaluate(
@@ -46,8 +47,8 @@ def evaluate(
     evaluation : Evaluation
     """
     console = Console(quiet=True) if console is None else console
-    if report is not None and not Path(report).absolute().parent.is_dir():
-        raise InputError(f"{Path(report).parent}: there is no such folder to write the report to")
+    if report is not None:
+        require_writable(report)
     loaded = load_model(Path(model))
     if not Path(source).exists():
         raise InputError(f"{source}: there is no such file or folder")

@@ -20,6 +20,7 @@ from hilbin.auto.image_data import Cache
 from hilbin.auto.table_data import SUFFIXES, SVMLIGHT
 from hilbin.cli._console import Console
 from hilbin.cli._outcome import InputError, require_new
+from hilbin.files import require_writable
 from hilbin.images import UnreadableImageWarning
 from hilbin.images.folders import ImageListError
 
@@ -238,14 +239,8 @@ def check(options: TrainOptions) -> None:
         seconds_of(options.budget)
     if options.seed < 0 or options.seed >= 2**32:
         raise InputError(f"--seed must be from 0 to 4294967295, got {options.seed}")
-    output = Path(options.output)
-    if output.is_dir():
-        raise InputError(f"{output}: is a folder, not a file to write the model to")
-    require_new(output, options.force)
-    if not output.parent.is_dir():
-        raise InputError(f"{output.parent}: there is no such folder to write the model to")
-    if not os.access(output.parent, os.W_OK):
-        raise InputError(f"{output.parent}: not allowed to write there")
+    require_writable(options.output)
+    require_new(options.output, options.force)
 
 
 def seconds_of(budget: str) -> float:

@@ -342,6 +342,7 @@ class BagOfWords(DescriptorTransformer, WordSource):
                 found["f"] == self.descriptor_.n_dimensions and self.codebook_.flags.c_contiguous
             )
             require(right, "codebook_ is not one of these descriptors")
+            require(found["w"] == self.n_words, "codebook_ has not n_words words")
             require(found["w"] >= max(1, self.n_nearest * (self.assignment == "soft")), "no words")
             finite = np.isfinite(self.codebook_).all() and np.isfinite(self._half).all()
             require(finite, "codebook_ is not finite")

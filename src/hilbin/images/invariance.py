@@ -117,7 +117,7 @@ class EdgeHistogram(ImageTransformer):
         super()._check()
         require_whole("n_directions", self.n_directions, 1, 1 << 16)
         require_whole("cells", self.cells, 1, 1 << 10)
-        require_positive("sigma", self.sigma)
+        require_positive("sigma", self.sigma, most=1000)
         if not (isinstance(self.threshold, (int, float)) and 0 <= self.threshold <= 1):
             raise ValueError(f"threshold must be a number from 0 to 1, got {self.threshold!r}")
 

@@ -40,6 +40,7 @@ from hilbin.maps.expansion import (
     expand,
     expand_values,
     make_cells,
+    require_in_range,
 )
 from hilbin.parallel import blas_threads
 
@@ -181,6 +182,8 @@ class AdditiveMap(ValueMap):
             return Candidate("exact", values, lambda x: self._additive.weight(x)[:, None] * size)
         fitted = isinstance(self.parameters, str) and self.parameters == "fit"
         simple = "series" if isinstance(self._additive, Chi2) else "nystroem"
+        if self._additive.nonnegative and simple != "series":
+            require_in_range(values.high)
         if self.method != "auto" or not fitted:
             return self._made(values, n, self.method if self.method != "auto" else simple)
         first, best = self._made(values, n, simple), self._made(values, n, "eigen")

@@ -16,6 +16,7 @@ import scipy.sparse as sp
 
 from hilbin._arrays import Array, Matrix
 from hilbin.kernels import AdditiveKernel
+from hilbin.maps.expansion import require_in_range
 
 BINS = 300
 GAPS = 1e-4  # share of the mass spread over all bins, for values that the data does not have
@@ -107,6 +108,9 @@ def density(
 ) -> Density:
     """Return the histogram of ``X``; ``domain`` gives its ends, where values beyond are counted."""
     low, high = _ends(kernel, X) if domain is None else domain
+    if kernel.nonnegative:
+        require_in_range(high, X.dtype)
+        low = max(low, float(np.finfo(X.dtype).tiny))  # below it 1 / x may be no number
     first, last = (float(kernel.coordinate(np.array([v]))[0]) for v in (low, high))
     bins = BINS if last > first else 1
     scale = bins / (last - first) if last > first else 0.0

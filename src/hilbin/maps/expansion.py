@@ -193,18 +193,27 @@ class Cells:
         return True, np.array([shift, bits, self.start[1]], np.float64)
 
 
+def require_in_range(high: float, dtype: npt.DTypeLike = np.float32) -> None:
+    """Raise ``ValueError`` if the largest of values >= 0 has few normal numbers around it.
+
+    Features are tabulated within the range of float32; those of closed form have that of the data.
+    """
+    limits = np.finfo(dtype)
+    if not limits.minexp < np.floor(np.log2(high)) <= limits.maxexp - 2 - OCTAVES_ABOVE:
+        raise ValueError(
+            f"the largest value, {high:g}, is outside the range of {limits.dtype}, within which "
+            "features are computed: scale the data"
+        )
+
+
 def make_cells(low: float, high: float, *, nonnegative: bool) -> Cells:
     """Return cells for values between the ends."""
     if not nonnegative:
         step = (high - low) / EVEN or 1.0
         return Cells(low + step * np.arange(EVEN), np.full(EVEN, step), False)
+    require_in_range(high)
     last = np.floor(np.log2(high)) + OCTAVES_ABOVE
     first = max(np.floor(np.log2(low)) - OCTAVES_BELOW, LOWEST)
-    if not LOWEST < last <= HIGHEST:
-        raise ValueError(
-            f"the largest value, {high:g}, is outside the range of float32, within which features "
-            "are tabulated: scale the data"
-        )
     powers = 2.0 ** np.arange(first, last + 1)
     start = np.multiply.outer(powers, 1 + np.arange(PER_OCTAVE) / PER_OCTAVE).ravel()
     width = np.repeat(powers / PER_OCTAVE, PER_OCTAVE)

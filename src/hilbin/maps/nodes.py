@@ -36,8 +36,9 @@ def place(values: Density, count: int, spacing: str) -> list[Array]:
     low, high = values.low, values.high
     if low == high:
         return [np.array([high / 2, high] if high > 0 else [high - 1.0, high])]
-    if spacing == "log":
-        return [np.geomspace(low * (high / low) ** s, high, count) for s in STARTS]
+    if spacing == "log":  # by logarithms, as the ratio of the ends may be no float
+        first = np.log(low) + STARTS * (np.log(high) - np.log(low))
+        return [np.geomspace(np.exp(start), high, count) for start in first]
     if spacing == "quantile":
         share = np.append(0, np.cumsum(values.mass))
         at = np.append(values.u[0], (values.u + np.append(values.u[1:], values.u[-1])) / 2)
@@ -126,7 +127,7 @@ class TwoNodes:
             node.astype(np.int32),
             pairs.astype(dtype).ravel(),
             start,
-            (1 / widths).astype(dtype),
+            np.minimum(1 / widths, np.finfo(dtype).max).astype(dtype),
             self.nodes.size,
         )
 

@@ -26,7 +26,7 @@ from hilbin._state import require, require_attributes, stored
 from hilbin.kernels import AdditiveKernel
 from hilbin.maps.base import MapError, ValueMap, measured, over_domain, root_mean_square
 from hilbin.maps.density import GAPS, Density, density
-from hilbin.maps.expansion import VALUES_PER_TASK, Fill, expand
+from hilbin.maps.expansion import VALUES_PER_TASK, Fill, expand, require_in_range
 from hilbin.maps.nodes import NodeInner, TwoNodes, place
 from hilbin.parallel import blas_threads, ranges, run
 
@@ -93,6 +93,8 @@ class SparseMap(ValueMap):
 
     def _fit(self, rows: Matrix) -> None:
         values = density(self._additive, rows, self.domain)
+        if self._additive.nonnegative:
+            require_in_range(values.high)
         candidates = self._candidates(values)
         with blas_threads(1):  # on small matrices more threads mostly wait
             found = [self._made(values.finer, nodes, name) for name, nodes in candidates]

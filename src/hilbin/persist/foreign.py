@@ -7,6 +7,7 @@ those whose state is hard to check; a file with one of them is refused by name.
 """
 
 from collections.abc import Callable
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,7 @@ RIDGE: dict[str, str | type] = {**SCORES, "_label_binarizer": LabelBinarizer}
 CLASSIFIERS = ("LogisticRegression", "LogisticRegressionCV", "SGDClassifier")
 RIDGE_CLASSIFIERS = ("RidgeClassifier", "RidgeClassifierCV")
 REGRESSORS = ("LinearRegression", "Ridge", "RidgeCV", "SGDRegressor")
+LINEAR = (*CLASSIFIERS, *RIDGE_CLASSIFIERS, *REGRESSORS)
 # Attributes that fit leaves, as require_attributes describes them.
 STATES: dict[str, dict[str, dict[str, str | type]]] = {
     "sklearn.calibration": {
@@ -124,6 +126,7 @@ def _check_union(union: Any) -> None:
     weights = union.transformer_weights
     plain = isinstance(weights, dict) and all(isinstance(w, int | float) for w in weights.values())
     require(weights is None or plain, "transformer_weights is not a dict of numbers")
+    require(union.n_jobs is None or isinstance(union.n_jobs, Integral), "n_jobs is no number")
 
 
 def _check_calibrated(model: Any) -> None:
@@ -142,12 +145,17 @@ def _check_calibrators(model: Any) -> None:
     require(scores or hasattr(model.estimator, "predict_proba"), "estimator is no classifier")
 
 
-def _check_ridge(model: Any) -> None:
-    if hasattr(model, "coef_"):
-        k = model._label_binarizer.classes_.size
-        rows = model.coef_.shape[0] if model.coef_.ndim == 2 else 1
-        several = model._label_binarizer.y_type_.startswith("multilabel")
-        require(rows == k or (rows == 1 and (k == 2 or several)), "coef_ is not one of the classes")
+def _check_scores(model: Any) -> None:
+    """Check that there is an intercept for every row of coefficients, and a row for every class."""
+    if not hasattr(model, "coef_"):
+        return
+    rows = model.coef_.shape[0] if model.coef_.ndim == 2 else 1
+    require(np.size(model.intercept_) in (1, rows), "intercept_ is not one of coef_")
+    names = vars(vars(model).get("_label_binarizer", model))
+    several = str(names.get("y_type_", "")).startswith("multilabel")
+    if "classes_" in names:
+        k = names["classes_"].size
+        require(rows == k or (rows == 1 and (k == 2 or several)), "coef_ is not one of classes_")
 
 
 def _check_function(model: Any) -> None:
@@ -177,6 +185,6 @@ MORE: dict[str, Callable[[Any], None]] = {
     "Pipeline": _check_pipeline,
     "PowerTransformer": _check_power,
     "SimpleImputer": _check_imputer,
-    **dict.fromkeys(RIDGE_CLASSIFIERS, _check_ridge),
+    **dict.fromkeys((*LINEAR, "LinearSVC", "LinearSVR"), _check_scores),
     "_CalibratedClassifier": _check_calibrators,
 }

@@ -16,7 +16,7 @@ from typing import Any
 
 from sklearn.linear_model import SGDClassifier, SGDRegressor
 
-from hilbin._state import STORED, require, require_parameters
+from hilbin._state import STORED, require, require_attributes, require_parameters
 from hilbin.persist.foreign import STATES, check_foreign
 
 PACKAGES = (
@@ -114,6 +114,8 @@ def check_state(value: Any) -> None:
         check_foreign(value)
         return
     require_parameters(value)
+    if "classes_" in vars(value):
+        require_attributes(value, classes_="labels[k]")
     for base in reversed(cls.__mro__):
         if "_check_state" in vars(base):
             vars(base)["_check_state"](value)

@@ -380,6 +380,11 @@ class KernelRidgePath:
             result = self.system.certified(U, alpha)
             plain = self.system.targets - self.system.product(result.coef) - result.intercept
             above, below = np.where(light, plain, above), np.where(light, 1, below)
+        if not below.all():
+            row = int(np.argmax((below == 0).any(axis=1)))
+            raise ValueError(
+                f"leaving out row {row} leaves none: the weights of the others are too small"
+            )
         return above / below
 
 

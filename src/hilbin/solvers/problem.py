@@ -28,7 +28,7 @@ import numpy as np
 from hilbin._arrays import Array
 
 Callback = Callable[[int, float], bool]
-ROUNDING = 1e-14  # share of an objective
+ROUNDING = 1e-12  # share of an objective; look-up tables drift by as much
 FAR = 1e30  # kernel values beyond this, or below its inverse, are divided by a power of 2
 
 

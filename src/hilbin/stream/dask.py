@@ -4,16 +4,25 @@ Tasks go to the cluster in waves of a few for every thread, the next wave before
 back. A wave reads its chunks where the workers are, adds them by eights, and sends one sum home. So
 no more sums are alive than two waves have, and there is something to write down after every wave.
 If a worker dies, the scheduler runs again what it held: tasks hold all they need, and never change
-what they are given. Without a cluster Dask's own scheduler runs the same waves in this process.
+what they are given. A wave that the cluster drops, because it is restarted, is sent again. When the
+last worker is gone for good, the scheduler would wait for another one forever: after some patience
+waves are summed in this process, until there are workers again. A wave is added when its sum is
+here, so nothing counts twice. Without a cluster Dask's own scheduler runs the same waves in this
+process.
 """
 
 import functools
 import sys
+import time
+import warnings
 from collections import deque
 from collections.abc import Generator, Iterator, Sequence
+from concurrent.futures import CancelledError
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import accumulate, islice
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -26,8 +35,13 @@ from hilbin.stream.sources import Columns, Kind, mark_of
 ARITY = 8
 CHUNKS_PER_THREAD = 8
 TASKS_PER_THREAD = 4  # of a wave: a task adds up the chunks that it reads, and sends one sum
-RETRIES = 2  # of a task that fails, for files on a network
+RETRIES = 2  # of a task that fails, for files on a network, and of a wave that is dropped
 WAVES = 2
+LOOK = 1.0  # seconds between two looks at the workers
+PATIENCE = 30.0  # seconds without any worker, after there were some
+# When each client last had workers; minus infinity since it was given up. A new cluster, whose
+# workers are still to come, is not in it.
+_SEEN: WeakKeyDictionary[Any, float] = WeakKeyDictionary()
 WHAT = "a sum over Dask collections or on a cluster"
 
 
@@ -146,16 +160,16 @@ def sums(chunks: Chunks, of: Of, client: Any, skip: int) -> Generator[Part, None
     """Yield the sums of waves of chunks, in order; the next wave is under way meanwhile."""
     place = _Cluster(client or _current_client(), of)
     unread = chunks.unread(skip)
-    pending: deque[Any] = deque()
+    pending: deque[tuple[Any, list[UnreadChunk]]] = deque()
     try:
         while wave := list(islice(unread, place.wave())):
-            pending.append(place.tree(wave))
+            pending.append((place.tree(wave), wave))
             if len(pending) >= WAVES:
-                yield place.result(pending.popleft())
+                yield place.result(*pending.popleft())
         while pending:
-            yield place.result(pending.popleft())
+            yield place.result(*pending.popleft())
     finally:
-        place.cancel(pending)
+        place.cancel([task for task, _ in pending])
 
 
 def _current_client() -> Any:
@@ -170,17 +184,30 @@ def _current_client() -> Any:
 class _Cluster:
     """Where tasks run: at a client's workers, or in this process if there is no client."""
 
-    def __init__(self, client: Any, of: Of):
-        self._dask, self._client = optional("dask", WHAT), client
-        # sent once; unlike scattered data the scheduler can make a task's result again
-        self._of = of if client is None else client.submit(_same, of, pure=False)
+    def __init__(self, client: Any, of: Of, scheduler: str | None = None):
+        self._dask, self._client, self._scheduler = optional("dask", WHAT), client, scheduler
+        self._function = of
+        if client is not None and _SEEN.get(client, -np.inf) > -np.inf:
+            _SEEN[client] = time.monotonic()  # patience begins anew
+        self._send()
+
+    def _send(self) -> None:
+        """Send the function once; unlike scattered data, the scheduler can make it again."""
+        self._of = self._function
+        if self._client is not None:
+            self._of = self._client.submit(_same, self._function, pure=False)
 
     def wave(self) -> int:
         """Return the number of chunks of a wave."""
         return CHUNKS_PER_THREAD * self._threads()
 
     def _threads(self) -> int:
-        return max(2, sum(self._client.nthreads().values())) if self._client is not None else 2
+        if self._client is None:
+            return 2
+        threads = sum(self._client.nthreads().values())
+        if threads:
+            _SEEN[self._client] = time.monotonic()
+        return max(2, threads)
 
     def tree(self, wave: Sequence[UnreadChunk]) -> Any:
         """Return a task whose result is the sum of some chunks."""
@@ -209,14 +236,44 @@ class _Cluster:
             return self._dask.delayed(function, pure=False)(*arguments)
         return self._client.submit(function, *arguments, pure=False, **_OPTIONS)
 
-    def result(self, task: Any) -> Part:
-        """Wait for a task."""
-        if self._client is not None:
-            part: Part = task.result()
+    def result(self, task: Any, wave: Sequence[UnreadChunk]) -> Part:
+        """Wait for the task of a wave."""
+        if self._client is None:
+            part: Part
+            with parallel.blas_threads(1):  # Dask has a thread for every processor
+                (part,) = self._dask.compute(task, scheduler=self._scheduler)
             return part
-        with parallel.blas_threads(1):  # Dask has a thread for every processor
-            (part,) = self._dask.compute(task)
-        return part
+        retries = RETRIES
+        while self._ended(task):
+            if not task.cancelled() or not retries:
+                part = task.result()
+                return part
+            retries -= 1
+            self._send()
+            task = self.tree(wave)
+        return self._here(task, wave)
+
+    def _ended(self, task: Any) -> bool:
+        """Wait for the end of a task; return False if it never comes, for there are no workers."""
+        while not task.done():
+            if time.monotonic() - _SEEN.get(self._client, np.inf) > PATIENCE:
+                _SEEN[self._client] = -np.inf
+                return False
+            with suppress(TimeoutError, CancelledError):
+                task.exception(timeout=LOOK)  # returns it, if the task fails
+            self._threads()
+        return True
+
+    def _here(self, task: Any, wave: Sequence[UnreadChunk]) -> Part:
+        self.cancel([task])
+        warnings.warn(
+            f"the Dask cluster has had no worker for {PATIENCE:g} seconds: {len(wave)} chunks are "
+            "summed in this process",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+        here = _Cluster(None, self._function, "threads")
+        return here.result(here.tree(wave), wave)
 
     def cancel(self, tasks: Sequence[Any]) -> None:
         """Take back what is not wanted any more."""

@@ -252,7 +252,8 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
         self.alpha_, self.alphas_, self.loo_errors_ = choice.alpha, choice.alphas, choice.errors
         self.loo_predictions_ = choice.predictions
         self.n_iter_, self.converged_ = result.n_iter, result.converged
-        require_finite(self, "dual_coef_", "intercept_", "objective_")
+        chosen = ("loo_errors_",) if choice.errors is not None else ()
+        require_finite(self, "dual_coef_", "intercept_", "objective_", *chosen)
         if result.converged:
             return
         if np.isinf(self.gap_).any():

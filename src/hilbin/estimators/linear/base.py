@@ -153,11 +153,10 @@ class MapModel(BaseEstimator):
             else {}
         )
         self._check_transformers()
-        classes = getattr(self, "classes_", None)
-        if found and classes is not None:
-            require_attributes(self, classes_="labels[k]")
+        if found and "classes_" in vars(self):
+            classes = require_attributes(self, classes_="labels[k]")["k"]
             s = 1 if np.ndim(self.coef_) == 1 else len(self.coef_)
-            require(s == (1 if len(classes) == 2 else len(classes)), "coef_ is not for classes_")
+            require(s == (1 if classes == 2 else classes), "coef_ is not for classes_")
 
     def _check_transformers(self) -> None:
         """Raise ``ValueError`` if the loaded groups of columns are not those of the rows."""
@@ -167,9 +166,10 @@ class MapModel(BaseEstimator):
             require(maps, f"{name} does not transform")
         groups = getattr(self, "column_groups", None)
         require(groups is None or isinstance(groups, list | tuple), "column_groups is no list")
-        fitted = getattr(self, "transformers_", None)
-        require(fitted is None or (isinstance(fitted, list) and fitted), "transformers_ is no list")
-        for group in fitted or []:
+        fitted = vars(self).get("transformers_", [])
+        unfitted = "transformers_" not in vars(self)
+        require(unfitted or (isinstance(fitted, list) and fitted), "transformers_ is no list")
+        for group in fitted:
             right = isinstance(group, tuple) and len(group) == 3 and isinstance(group[0], str)
             require(right, "transformers_ are not names, columns and maps")
             columns, feature_map = group[1:]

@@ -9,6 +9,7 @@ Convergence*, section 5). Where features outnumber the rows, the rows are kept i
 which are larger, and the same optimum is found from their inner products.
 """
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import KW_ONLY
 from numbers import Real
@@ -26,7 +27,7 @@ from hilbin._parameters import (
     require_positive,
     require_whole,
 )
-from hilbin.estimators._fit import warn_not_converged
+from hilbin.estimators._fit import outer_level, warn_not_converged
 from hilbin.estimators._sizes import finite_scores, require_finite, without_warnings
 from hilbin.estimators.linear.base import SumsModel
 from hilbin.estimators.linear.cost import FirstRows, Plan, number_kept
@@ -338,6 +339,7 @@ class LeastSquares(SumsModel):
             left_out = LeaveOneOut(of, path, components, *self._scaling())
             self.errors_ = passes.fold("choice", left_out)["errors"].sum(axis=1) / moments.n
             self.alpha_ = float(self.alphas_[np.argmin(self.errors_)])
+        self._warn_of_no_choice(moments.n)
         return path.at(self.alpha_)
 
     def _groups(self, of: TargetMoments, components: Array | None) -> list[Array]:
@@ -380,6 +382,17 @@ class LeastSquares(SumsModel):
         counts = result.n_iter, result.converged
         return Result(machine.coef, np.empty(0), objective, gap, *counts, machine.intercept)
 
+    def _warn_of_no_choice(self, n: float) -> None:
+        """Warn if no penalty leaves any freedom, so that none is better than another."""
+        if self.errors_.size > 1 and not np.isfinite(self.errors_).any():
+            warnings.warn(
+                f"alpha_={self.alpha_:g} is not chosen, but the first of all: cross-validation "
+                f"needs more rows than degrees of freedom, and the weights sum to {n:g} rows. "
+                "Scale sample_weight to count rows, or give one alpha",
+                UserWarning,
+                stacklevel=outer_level(),
+            )
+
     def _sparse(self, of: TargetMoments, moments: Moments, components: Array | None) -> Result:
         """Solve lasso or group lasso; freedom is the number of weights that are not 0."""
         groups = self._groups(of, components) if self.penalty == "group_lasso" else None
@@ -393,6 +406,7 @@ class LeastSquares(SumsModel):
         self.alphas_, self.errors_ = alphas, np.array(errors)
         best = int(np.argmin(self.errors_))
         self.alpha_ = float(alphas[best])
+        self._warn_of_no_choice(moments.n)
         return path[best]
 
     def _sparse_grid(self, moments: Moments) -> Array:
@@ -406,7 +420,7 @@ class LeastSquares(SumsModel):
         """Store the model, and warn if it is not the optimum."""
         self._keep_weights(np.ascontiguousarray(result.coef.T), np.asarray(result.intercept))
         self.objective_, self.gap_ = result.objective, result.gap
-        require_finite(self, "coef_", "intercept_", "objective_")
+        require_finite(self, "coef_", "intercept_", "objective_", "alpha_")
         self.n_iter_ = max(1, result.n_iter)
         if not result.converged:
             warn_not_converged(self, f"max_iter={self.max_iter} rounds did not suffice")
