@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from pictures import drawn
 from sklearn.exceptions import InconsistentVersionWarning
 from sklearn.linear_model import LogisticRegression, Ridge, RidgeClassifier
-from sklearn.pipeline import FeatureUnion, make_pipeline
+from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.svm import SVC, SVR, LinearSVC, NuSVC
 from sklearn.tree import DecisionTreeClassifier
@@ -423,6 +423,14 @@ def test_what_fit_leaves_is_never_none(path, name):
     setattr(fitted, attribute, None)
     save(fitted, path)
     refused(path, attribute)
+
+
+def test_a_classifier_whose_last_step_gives_no_scores(path):
+    X = np.random.default_rng(0).uniform(size=(30, 3))
+    fitted = TableClassifier(n_folds=2).fit(X, np.arange(30) % 3)
+    fitted.model_ = Pipeline([*fitted.model_.steps[:-1], ("classifier", StandardScaler().fit(X))])
+    save(fitted, path)
+    refused(path, "scores")
 
 
 def test_offsets_whose_differences_wrap_around(path):

@@ -456,6 +456,7 @@ class ImageClassifier(AutoClassifier):
             return
         steps = isinstance(self.model_, Pipeline) and len(self.model_.steps) == 2
         require(steps, "model_ is not a pipeline of features and a classifier")
+        require(hasattr(self.model_[-1], "decision_function"), "model_ gives no scores")
         require(isinstance(self.calibration_, ScoreCalibration), "calibration_ is not one")
 
     def __sklearn_tags__(self) -> Any:

@@ -326,6 +326,7 @@ class TableClassifier(AutoClassifier):
             return
         steps = isinstance(self.model_, Pipeline) and isinstance(self.model_[0], TableEncoder)
         require(steps, "model_ is not a pipeline behind an encoder of tables")
+        require(hasattr(self.model_[-1], "decision_function"), "model_ gives no scores")
         require(isinstance(self.calibration_, ScoreCalibration), "calibration_ is not one")
 
     def __sklearn_tags__(self) -> Any:
