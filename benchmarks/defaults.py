@@ -112,11 +112,8 @@ TEXT = (
     "after another. Logistic regression on the network has the mean of EfficientNet-Lite0's last "
     "maps (images at 224 × 224), scaling and C tuned as above. One thread on a shared, busy "
     "machine: seconds are good for their order and for ratios within a fit.\n\n"
-    "**What falls short.** scene15 without the network: in earlier trials on the usual split the "
-    "required accuracy was reached only with a channel of edges, which cross-validation on the "
-    "training images did not support; it is not a default. Breast cancer: the ten splits choose "
-    "different models, and never the best peer's LinearSVC on standardized square roots; "
-    "that the candidates are too close to be told apart on 398 rows is likely, not shown."
+    "**What the weights of channels are worth.** The plain average of the channels stands beside "
+    "the weighted sum in every summary and report; benchmarks/mkl.py compares the rules."
 )
 
 Figures = dict[str, dict[str, dict[str, Any]]]
