@@ -45,10 +45,12 @@ sphinx_gallery_conf = {
             "plot_feature_maps.py",
             "plot_intersection_svm.py",
             "plot_outliers.py",
+            "plot_which_description_counts.py",
             "plot_where_in_the_image.py",
             "plot_local_cluster.py",
             "plot_compressed_rows.py",
             "plot_own_kernel.py",
+            "*",
         ]
     ),
     "doc_module": ("hilbin",),
