@@ -231,6 +231,15 @@ def test_waves_that_the_cluster_drops_are_sent_again(data, shards, client, kind)
     assert_near(total, oracle(data[0]))
 
 
+def test_a_sum_that_is_lost_after_its_end(data, shards, few, monkeypatch):
+    """A worker may go between the end of a task and the call for its result."""
+    lose = once(lambda: few.cluster.scale(0))
+    monkeypatch.setattr(distributed.Future, "done", lambda self: True)
+    with pytest.warns(RuntimeWarning, match="in this process"):
+        total = fold(as_chunks(shards, rows=5), make_of(), client=few, callback=lose)
+    assert_near(total, oracle(data[0]))
+
+
 def test_a_wave_that_is_always_dropped_is_an_error(shards, few, monkeypatch):
     tree = dask._Cluster.tree
 

@@ -18,7 +18,6 @@ import warnings
 from collections import deque
 from collections.abc import Generator, Iterator, Sequence
 from concurrent.futures import CancelledError
-from contextlib import suppress
 from dataclasses import dataclass
 from itertools import accumulate, islice
 from typing import Any
@@ -243,25 +242,30 @@ class _Cluster:
             with parallel.blas_threads(1):  # Dask has a thread for every processor
                 (part,) = self._dask.compute(task, scheduler=self._scheduler)
             return part
-        retries = RETRIES
-        while self._ended(task):
-            if not task.cancelled() or not retries:
-                part = task.result()
+        retries, patience = RETRIES, PATIENCE
+        while not self._is_lost():
+            ended = task.done()
+            try:
+                part = task.result(timeout=patience if ended else LOOK)
                 return part
-            retries -= 1
-            self._send()
-            task = self.tree(wave)
+            except TimeoutError:  # it is under way, or was lost with its worker after its end
+                if task.status == "error":
+                    raise
+                patience *= 2 if ended else 1  # or the result is large
+                self._threads()
+            except CancelledError:
+                if not retries:
+                    raise
+                retries -= 1
+                self._send()
+                task = self.tree(wave)
         return self._here(task, wave)
 
-    def _ended(self, task: Any) -> bool:
-        """Wait for the end of a task; return False if it never comes, for there are no workers."""
-        while not task.done():
-            if time.monotonic() - _SEEN.get(self._client, np.inf) > PATIENCE:
-                _SEEN[self._client] = -np.inf
-                return False
-            with suppress(TimeoutError, CancelledError):
-                task.exception(timeout=LOOK)  # returns it, if the task fails
-            self._threads()
+    def _is_lost(self) -> bool:
+        """Tell whether there have been no workers for long, after there were some."""
+        if time.monotonic() - _SEEN.get(self._client, np.inf) <= PATIENCE:
+            return False
+        _SEEN[self._client] = -np.inf
         return True
 
     def _here(self, task: Any, wave: Sequence[UnreadChunk]) -> Part:
