@@ -525,3 +525,22 @@ def best_sorting(K, L):
     A = centering(len(K)) @ K @ centering(len(K))
     ways = map(list, itertools.permutations(range(len(L)), len(K)))
     return max(np.sum(A * L[np.ix_(p, p)]) for p in ways)
+
+
+def kmeans_inertia(K, labels, weights):
+    """Weighted squared distances from the centers of clusters, pair by pair of rows."""
+    total = 0.0
+    for label in np.unique(labels):
+        own = np.flatnonzero(labels == label)
+        w = weights[own] / weights[own].sum()
+        inside = K[np.ix_(own, own)]
+        center = w @ inside @ w
+        total += sum(weights[i] * (K[i, i] - 2 * K[i, own] @ w + center) for i in own)
+    return total
+
+
+def best_kmeans(K, n_clusters, weights):
+    """The smallest inertia of all ways to split rows into so many clusters."""
+    ways = itertools.product(range(n_clusters), repeat=len(K))
+    whole = (np.array(way) for way in ways if len({*way}) == n_clusters)
+    return min(kmeans_inertia(K, labels, weights) for labels in whole)
