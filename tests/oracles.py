@@ -544,3 +544,12 @@ def best_kmeans(K, n_clusters, weights):
     ways = itertools.product(range(n_clusters), repeat=len(K))
     whole = (np.array(way) for way in ways if len({*way}) == n_clusters)
     return min(kmeans_inertia(K, labels, weights) for labels in whole)
+
+
+def cover_size(near):
+    """The fewest rows of which one is near every row."""
+    for size in range(1, len(near) + 1):
+        ways = itertools.combinations(range(len(near)), size)
+        if any(near[list(way)].any(axis=0).all() for way in ways):
+            return size
+    raise AssertionError("no row is near itself")

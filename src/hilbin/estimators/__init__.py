@@ -9,6 +9,8 @@ persistence, the reference and the tests take it from this list.
 """
 
 from hilbin.estimators.clustering.kmeans import KernelKMeans
+from hilbin.estimators.clustering.quantizer import KernelQuantizer
+from hilbin.estimators.clustering.spectral import GraphClustering
 from hilbin.estimators.compare_with_linear import LinearComparison, compare_with_linear
 from hilbin.estimators.intersection.binner import HistogramBinner
 from hilbin.estimators.intersection.shapes import ShapeFunction
@@ -34,12 +36,14 @@ __all__ = [
     "SVDD",
     "AlignedKernel",
     "CostEstimate",
+    "GraphClustering",
     "HistogramBinner",
     "InfiniteKernelSVC",
     "IntersectionSVC",
     "IntersectionSVR",
     "KernelKMeans",
     "KernelOneClass",
+    "KernelQuantizer",
     "KernelRidge",
     "KernelSVC",
     "KernelSVR",
