@@ -5,8 +5,9 @@ from typing import Any
 import numpy as np
 from sklearn.base import ClusterMixin
 from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
 
-from hilbin._arrays import Matrix
+from hilbin._arrays import Array, Matrix
 from hilbin._parameters import estimator
 from hilbin.estimators._sizes import check_kernel_values
 from hilbin.estimators.kernel.gram import Gram, check_gram, resolved
@@ -59,3 +60,33 @@ class KernelClustering(ClusterMixin, KernelEstimator):
         K = Gram.of_rows(self.kernel_, rows, dtype, 8 * MOST_ROWS**2, self.n_jobs).K
         check_kernel_values(K.diagonal())
         return K
+
+
+@estimator
+class CenterClustering(KernelClustering):
+    """Base of the estimators that know the nearest center, or prototype, of new rows.
+
+    Attributes
+    ----------
+    X_fit_ : ndarray or CSR array of shape (n_kept, n_features)
+        Training rows that centers are made of; None if the kernel was precomputed.
+    """
+
+    def predict(self, X: Any) -> Array:
+        """Find the clusters of new rows.
+
+        Parameters
+        ----------
+        X : array-like or sparse of shape (n_samples, n_features)
+            Rows, or the kernel between them and every row of ``fit`` if it was precomputed.
+
+        Returns
+        -------
+        labels : ndarray of shape (n_samples,)
+            Number of the nearest center, or prototype, in feature space.
+        """
+        check_is_fitted(self, "labels_")
+        return self._nearest(self._new_rows(X))
+
+    def _nearest(self, rows: Matrix) -> Array:
+        raise NotImplementedError

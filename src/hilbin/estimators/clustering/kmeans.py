@@ -7,13 +7,12 @@ from typing import Any, Self
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted
 
 from hilbin._arrays import Array, Matrix
 from hilbin._parameters import estimator, require_whole
 from hilbin._state import require, require_attributes
 from hilbin.estimators._fit import checked_weights, outer_level
-from hilbin.estimators.clustering.base import KernelClustering
+from hilbin.estimators.clustering.base import CenterClustering
 from hilbin.estimators.clustering.sweeps import Partition, spread_labels, sweeps
 from hilbin.estimators.probability import row_keys
 from hilbin.kernels import Kernel
@@ -21,7 +20,7 @@ from hilbin.parallel import blas_threads
 
 
 @estimator
-class KernelKMeans(KernelClustering):
+class KernelKMeans(CenterClustering):
     r"""k-means clustering in the feature space of any kernel.
 
     It minimizes :math:`\sum_i w_i \|\phi(x_i) - c_{l_i}\|^2` over clusters :math:`l_i`, with
@@ -118,21 +117,6 @@ class KernelKMeans(KernelClustering):
             self.labels_[absent] = self._nearest(rows[absent])
         self._warn(found)
         return self
-
-    def predict(self, X: Any) -> Array:
-        """Find the nearest center of new rows.
-
-        Parameters
-        ----------
-        X : array-like or sparse of shape (n_samples, n_features)
-            Rows, or the kernel between them and every row of ``fit`` if it was precomputed.
-
-        Returns
-        -------
-        labels : ndarray of shape (n_samples,)
-        """
-        check_is_fitted(self, "coef_")
-        return self._nearest(self._new_rows(X))
 
     def _nearest(self, rows: Matrix) -> Array:
         labels = np.empty(rows.shape[0], np.int64)

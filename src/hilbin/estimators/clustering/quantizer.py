@@ -4,12 +4,11 @@ from dataclasses import KW_ONLY
 from typing import Any, Self
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
-from hilbin._arrays import Array
+from hilbin._arrays import Array, Matrix, to_dense
 from hilbin._parameters import estimator, require_positive, require_whole
 from hilbin._state import require, require_attributes
-from hilbin.estimators.clustering.base import KernelClustering
+from hilbin.estimators.clustering.base import CenterClustering
 from hilbin.estimators.clustering.cover import smallest_cover
 from hilbin.kernels import Kernel, Quantile
 from hilbin.kernels.graph import squared_distances
@@ -19,7 +18,7 @@ DEFAULT = Quantile(0.05)
 
 
 @estimator
-class KernelQuantizer(KernelClustering):
+class KernelQuantizer(CenterClustering):
     r"""Few training rows to which all others are near in feature space, with a guarantee.
 
     Every row is within :math:`\theta` of its prototype, :math:`\|\phi(x) - \phi(p)\| \le \theta`,
@@ -105,25 +104,10 @@ class KernelQuantizer(KernelClustering):
         self.labels_ = distances[:, self.prototypes_].argmin(axis=1)
         return self
 
-    def predict(self, X: Any) -> Array:
-        """Find the nearest prototype of new rows.
-
-        Parameters
-        ----------
-        X : array-like or sparse of shape (n_samples, n_features)
-            Rows, or the kernel between them and every row of ``fit`` if it was precomputed.
-
-        Returns
-        -------
-        labels : ndarray of shape (n_samples,)
-            Places in ``prototypes_``.
-        """
-        check_is_fitted(self, "prototypes_")
-        rows = self._new_rows(X)
+    def _nearest(self, rows: Matrix) -> Array:
         labels = np.empty(rows.shape[0], np.int64)
         for part, K in self._bands(rows, self.X_fit_, self.prototypes_):
-            products = K.toarray() if hasattr(K, "toarray") else K
-            labels[part] = np.argmin(self.norms_ - 2 * products, axis=1)
+            labels[part] = np.argmin(self.norms_ - 2 * to_dense(K), axis=1)
         return labels
 
     def _resolved_theta(self, distances: Array) -> float:
