@@ -115,6 +115,12 @@ def test_scores_are_alignments():
     assert SelectKBest(hsic_scores, k=2).fit(X, y).get_support(indices=True).tolist() == [2, 3]
 
 
+def test_columns_with_many_equal_values():
+    x = np.r_[np.zeros(30), 1, 2, 3.0]
+    assert hsic(x, x) == hsic(x, x, Gaussian("mean"), Gaussian("mean")) > 0
+    assert hsic_scores(x.reshape(-1, 1), x > 0)[0] > 0.5
+
+
 def test_scores_see_more_than_correlation():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(200, 3))

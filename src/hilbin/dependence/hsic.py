@@ -62,9 +62,10 @@ def hsic(
     X, Y : array-like or sparse of shape (n, d) and (n, e), or vectors of n numbers
         Both descriptions, row for row; Gram matrices where the kernel is ``"precomputed"``.
     kernel_x, kernel_y : Kernel, map, "precomputed" or None
-        Kernels, with rules resolved on the rows; ``None`` is ``Gaussian("median")``. With a map of
-        :mod:`hilbin.maps`, or the linear kernel, on both sides nothing of the size of all pairs is
-        computed: time grows with the number of rows.
+        Kernels, with rules resolved on the rows; ``None`` is ``Gaussian("median")``, or
+        ``Gaussian("mean")`` where most rows are equal. With a map of :mod:`hilbin.maps`, or the
+        linear kernel, on both sides nothing of the size of all pairs is computed: time grows with
+        the number of rows.
     biased : bool, default True
         Whether the estimate may be too large by a share of 1/n, and is never negative.
 
@@ -222,7 +223,7 @@ def hsic_scores(X: Any, y: Any, kernel: Any = None, *, task: str = "auto") -> Ar
     y : array-like of shape (n,), or (n, n_targets) for regression
         Class labels, at least two classes, or targets of regression.
     kernel : Kernel or None
-        Kernel of one column; ``None`` is ``Gaussian("median")``, with a width for every column.
+        Kernel of one column; ``None`` is as in :func:`hsic`, with a width for every column.
     task : {"auto", "classification", "regression"}
         What ``y`` is, as in :func:`hilbin.kernels.kernel_alignment`.
 

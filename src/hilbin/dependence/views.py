@@ -5,6 +5,7 @@ of two sides, the product of both matrices. Features give all of them without a 
 of rows, in time that grows with the number of rows.
 """
 
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -75,14 +76,13 @@ def as_view(X: Any, kernel: Any, side: str) -> View:
     name = side.upper()
     if isinstance(kernel, str) and kernel == "precomputed":
         return of_gram(symmetric(X, name))
-    kernel = Gaussian("median") if kernel is None else kernel
+    if kernel is None:
+        kernel = _default_kernel(check_rows(_as_rows(X, name), name))
     if not isinstance(kernel, Kernel):
         return _of_map(kernel, _as_rows(X, name), side)
     rows = check_rows(_as_rows(X, name), name, nonnegative=kernel._demand())
     if type(kernel) is Linear and rows.shape[1] < rows.shape[0]:
         return _of_features(to_dense(rows))
-    if kernel == Gaussian("median") and _is_constant(to_dense(rows)):
-        kernel = Gaussian()  # no distance has a median; the matrix is constant for any width
     return of_gram(square(kernel.resolve(rows, random_state=0).gram(rows), name))
 
 
@@ -131,5 +131,9 @@ def _as_rows(X: Any, name: str) -> Any:
     return check_rows(np.asarray(X).reshape(-1, 1), name)
 
 
-def _is_constant(rows: Array) -> bool:
-    return bool((rows == rows[0]).all())
+def _default_kernel(rows: Any) -> Kernel:
+    """Return a Gaussian of median width; of mean width, if most rows are equal; or any."""
+    for rule in ("median", "mean"):
+        with suppress(ValueError):  # the distance is 0
+            return Gaussian(rule).resolve(rows, random_state=0)
+    return Gaussian()
