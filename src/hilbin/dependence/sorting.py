@@ -19,7 +19,8 @@ other, as ranks between 0 and 1; more starts are random.
 
 **Grids.** :math:`L = \exp(-m \|u - v\|^2 / \mathrm{median})` on the coordinates of the cells. For
 small :math:`m` the problem is smooth, for large :math:`m` it has detail and many optima: :math:`m =
-1, 2, 4, 8, 16` one after the other, each from the solution before.
+1, 2, 4, 8, 16` one after the other, each from the solution before, and steps while they gain more
+than a thousandth.
 
 An assignment takes up to :math:`O(n^3)`: sort some thousands of rows, not more.
 
@@ -46,6 +47,7 @@ from hilbin.dependence.views import View, as_view, of_gram
 SHARPNESS = (1, 2, 4, 8, 16)  # values of m, one after the other
 MOST_STEPS = 100
 RISES = 1e-12  # share of the objective that is not rounding
+RISES_ON_GRID = 1e-3  # share below which a step on a grid is not worth an assignment
 RATIO = 4 / 3  # width by height of a grid that was not given
 
 
@@ -197,21 +199,23 @@ def sort_to_grid(X: Any, shape: Any = None, kernel: Any = None) -> GridSorting:
     places = _assign(-_squared_distances(_ranks(_components(x.gram)), cells / corners))
     for m in SHARPNESS:
         L = np.exp(-m * near)
-        places, path = _climb(x.gram, L, places)
+        places, path = _climb(x.gram, L, places, RISES_ON_GRID)
     height, width = mask.shape
     return GridSorting(cells[places], (height, width), path[-1], _alignment(x, L, places))
 
 
-def _climb(Kc: Array, L: Array, places: Array) -> tuple[Array, list[float]]:
+def _climb(Kc: Array, L: Array, places: Array, rises: float = RISES) -> tuple[Array, list[float]]:
     """Take steps while the objective rises; return the best places, and the objective's path."""
     path = [_objective(Kc, L, places)]
     for _ in range(MOST_STEPS):
         proposed = _assign(Kc @ L[places])
         value = _objective(Kc, L, proposed)
-        if value <= path[-1] + RISES * abs(path[-1]):
+        gain = value - path[-1]
+        if gain > RISES * abs(path[-1]):
+            places = proposed
+            path.append(value)
+        if gain <= rises * abs(value):
             break
-        places = proposed
-        path.append(value)
     return places, path
 
 
