@@ -11,6 +11,7 @@ persistence, the reference and the tests take it from this list.
 from hilbin.estimators.clustering.kmeans import KernelKMeans
 from hilbin.estimators.clustering.quantizer import KernelQuantizer
 from hilbin.estimators.clustering.spectral import GraphClustering
+from hilbin.estimators.clustering.support import SupportVectorClustering
 from hilbin.estimators.compare_with_linear import LinearComparison, compare_with_linear
 from hilbin.estimators.intersection.binner import HistogramBinner
 from hilbin.estimators.intersection.shapes import ShapeFunction
@@ -58,6 +59,7 @@ __all__ = [
     "ScoreCalibration",
     "ShapeFunction",
     "StreamPCA",
+    "SupportVectorClustering",
     "Tuning",
     "compare_with_linear",
     "stream_landmarks",
