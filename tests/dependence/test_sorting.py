@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 
 from hilbin.dependence import cka, kernelized_sorting, sort_to_grid
+from hilbin.dependence.swaps import pair_gains, swapped
 from hilbin.kernels import Gaussian, Linear
 
 H7 = oracles.centering(7)
@@ -53,6 +54,30 @@ def test_numbers_are_sorted():
     x = np.random.default_rng(0).permutation(30).reshape(-1, 1)
     places = kernelized_sorting(x, np.arange(30.0).reshape(-1, 1), Linear(), Linear()).places
     assert places.tolist() in (x[:, 0].tolist(), (29 - x[:, 0]).tolist())
+
+
+@given(seed=st.integers(0, 1000))
+def test_swaps_end_where_no_pair_gains(seed):
+    rng = np.random.default_rng(seed)
+    K, L = (rng.normal(size=(6, 6)) for _ in range(2))
+    K, L = K + K.T, L + L.T
+
+    def value(places):
+        return np.sum(K * L[np.ix_(places, places)])
+
+    def traded(places, i, j):
+        other = places.copy()
+        other[[i, j]] = places[[j, i]]
+        return value(other) - value(places)
+
+    start = rng.permutation(6)
+    gains = pair_gains(K, L[np.ix_(start, start)])
+    expected = [[traded(start, i, j) for j in range(6)] for i in range(6)]
+    np.testing.assert_allclose(gains, expected, atol=1e-11)
+    places = swapped(K, L, start)
+    assert sorted(places) == [*range(6)]
+    assert value(places) >= value(start)
+    assert max(traded(places, i, j) for i in range(6) for j in range(i)) <= 1e-7
 
 
 def test_a_grid_keeps_neighbors_together():

@@ -20,7 +20,7 @@ other, as ranks between 0 and 1; more starts are random.
 **Grids.** :math:`L = \exp(-m \|u - v\|^2 / \mathrm{median})` on the coordinates of the cells. For
 small :math:`m` the problem is smooth, for large :math:`m` it has detail and many optima: :math:`m =
 1, 2, 4, 8, 16` one after the other, each from the solution before, and steps while they gain more
-than a thousandth.
+than a thousandth. At the end rows trade places in pairs as long as that gains anything.
 
 An assignment takes up to :math:`O(n^3)`: sort some thousands of rows, not more.
 
@@ -42,6 +42,7 @@ from sklearn.utils import check_random_state
 
 from hilbin._arrays import Array
 from hilbin._parameters import require_whole
+from hilbin.dependence.swaps import swapped
 from hilbin.dependence.views import View, as_view, of_gram
 
 SHARPNESS = (1, 2, 4, 8, 16)  # values of m, one after the other
@@ -199,9 +200,11 @@ def sort_to_grid(X: Any, shape: Any = None, kernel: Any = None) -> GridSorting:
     places = _assign(-_squared_distances(_ranks(_components(x.gram)), cells / corners))
     for m in SHARPNESS:
         L = np.exp(-m * near)
-        places, path = _climb(x.gram, L, places, RISES_ON_GRID)
+        places, _ = _climb(x.gram, L, places, RISES_ON_GRID)
+    places = swapped(x.gram, L, places)
     height, width = mask.shape
-    return GridSorting(cells[places], (height, width), path[-1], _alignment(x, L, places))
+    value = _objective(x.gram, L, places)
+    return GridSorting(cells[places], (height, width), value, _alignment(x, L, places))
 
 
 def _climb(Kc: Array, L: Array, places: Array, rises: float = RISES) -> tuple[Array, list[float]]:

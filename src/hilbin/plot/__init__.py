@@ -3,7 +3,7 @@
 from hilbin.plot.explanation import explanation
 from hilbin.plot.inspection import importances, reliability
 from hilbin.plot.matrix import kernel_matrix, reordering
-from hilbin.plot.montage import montage
+from hilbin.plot.pictures import montage
 from hilbin.plot.shapes import shapes
 from hilbin.plot.weights import kernel_weights
 
