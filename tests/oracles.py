@@ -1,5 +1,7 @@
 """Slow, obvious versions of every fast thing, in float64."""
 
+import itertools
+
 import numpy as np
 import scipy.sparse as sp
 from scipy.integrate import quad
@@ -493,3 +495,61 @@ def svm_optimum(K, signs, cost):
     low, high = np.minimum(0, cost * signs), np.maximum(0, cost * signs)
     c = pair_descent(K, signs, low, high)
     return -machine_objective(K, c, signs)
+
+
+def centering(n):
+    return np.eye(n) - np.full((n, n), 1 / n)
+
+
+def hsic(K, L, biased=True):
+    """HSIC from its definitions: by traces, or by sums over different rows."""
+    n = len(K)
+    if biased:
+        return np.trace(K @ centering(n) @ L @ centering(n)) / (n - 1) ** 2
+    K, L = K - np.diag(np.diag(K)), L - np.diag(np.diag(L))
+    ones = np.ones(n)
+    middle = (ones @ K @ ones) * (ones @ L @ ones) / ((n - 1) * (n - 2))
+    return (np.trace(K @ L) + middle - 2 / (n - 2) * (ones @ K @ L @ ones)) / (n * (n - 3))
+
+
+def permuted_products(K, L):
+    """The sum of products of both centered matrices, for every permutation of the second."""
+    H = centering(len(K))
+    A, B = H @ K @ H, H @ L @ H
+    orders = map(list, itertools.permutations(range(len(K))))
+    return np.array([np.sum(A * B[np.ix_(p, p)]) for p in orders])
+
+
+def best_sorting(K, L):
+    """The largest objective of kernelized sorting, over all ways to place rows."""
+    A = centering(len(K)) @ K @ centering(len(K))
+    ways = map(list, itertools.permutations(range(len(L)), len(K)))
+    return max(np.sum(A * L[np.ix_(p, p)]) for p in ways)
+
+
+def kmeans_inertia(K, labels, weights):
+    """Weighted squared distances from the centers of clusters, pair by pair of rows."""
+    total = 0.0
+    for label in np.unique(labels):
+        own = np.flatnonzero(labels == label)
+        w = weights[own] / weights[own].sum()
+        inside = K[np.ix_(own, own)]
+        center = w @ inside @ w
+        total += sum(weights[i] * (K[i, i] - 2 * K[i, own] @ w + center) for i in own)
+    return total
+
+
+def best_kmeans(K, n_clusters, weights):
+    """The smallest inertia of all ways to split rows into so many clusters."""
+    ways = itertools.product(range(n_clusters), repeat=len(K))
+    whole = (np.array(way) for way in ways if len({*way}) == n_clusters)
+    return min(kmeans_inertia(K, labels, weights) for labels in whole)
+
+
+def cover_size(near):
+    """The fewest rows of which one is near every row."""
+    for size in range(1, len(near) + 1):
+        ways = itertools.combinations(range(len(near)), size)
+        if any(near[list(way)].any(axis=0).all() for way in ways):
+            return size
+    raise AssertionError("no row is near itself")

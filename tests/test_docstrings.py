@@ -8,6 +8,7 @@ import pytest
 
 import hilbin
 import hilbin.auto
+import hilbin.dependence
 import hilbin.estimators
 import hilbin.kernels
 import hilbin.maps
@@ -34,6 +35,7 @@ PUBLIC = [getattr(hilbin.kernels, n) for n in hilbin.kernels.__all__]
 PUBLIC += [getattr(hilbin.maps, n) for n in hilbin.maps.__all__]
 PUBLIC += [getattr(hilbin.solvers, n) for n in hilbin.solvers.__all__]
 PUBLIC += [getattr(hilbin.estimators, n) for n in hilbin.estimators.__all__]
+PUBLIC += [getattr(hilbin.dependence, n) for n in hilbin.dependence.__all__]
 PUBLIC += [getattr(hilbin.auto, n) for n in hilbin.auto.__all__]
 PUBLIC += [getattr(hilbin.images, n) for n in hilbin.images.__all__]
 PUBLIC += [getattr(hilbin.inspection, n) for n in hilbin.inspection.__all__]
@@ -66,6 +68,7 @@ def test_the_reference_lists_every_public_name_once():
     packages = (hilbin.kernels, hilbin.maps, hilbin.solvers, hilbin.estimators, hilbin.images)
     packages += (
         hilbin.auto,
+        hilbin.dependence,
         hilbin.inspection,
         hilbin.persist,
         hilbin.report,

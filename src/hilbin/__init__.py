@@ -20,6 +20,7 @@ __all__ = [
     "TableClassifier",
     "__version__",
     "auto",
+    "dependence",
     "estimators",
     "images",
     "inspection",

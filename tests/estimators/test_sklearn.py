@@ -1,16 +1,20 @@
 """scikit-learn's own checks, on every estimator with its defaults and on others with more."""
 
 import numpy as np
-from sklearn.base import BaseEstimator
+import pytest
+from sklearn.base import BaseEstimator, is_clusterer
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import hilbin.estimators
 from hilbin.estimators import (
     SVDD,
+    GraphClustering,
     HistogramBinner,
     IntersectionSVC,
     IntersectionSVR,
+    KernelKMeans,
     KernelOneClass,
+    KernelQuantizer,
     KernelRidge,
     KernelSVC,
     KernelSVR,
@@ -43,6 +47,11 @@ OTHERS = [
     KernelRidge(alpha="auto"),
     KernelRidge(GCS(radius=100.0), alpha=0.1),
     KernelRidge("precomputed"),
+    KernelKMeans(3, kernel="precomputed"),
+    KernelQuantizer(kernel="precomputed"),
+    KernelQuantizer(n_clusters=3),
+    GraphClustering(3, embedding="commute"),
+    GraphClustering(3, kernel="precomputed"),
     KernelOneClass("precomputed"),
     SVDD(Linear()),
     MultipleKernelSVC([Linear(), Laplace(gamma="median")], norm=2, weights="per_class"),
@@ -58,9 +67,13 @@ def expected_failures(estimator):
     if isinstance(estimator, KernelOneClass):
         checks = ("check_outliers_train", "check_outliers_fit_predict")
         failures |= dict.fromkeys(checks, "rows are given instead of a Gram matrix")
+    if is_clusterer(estimator):
+        checks = ("check_clustering", "check_clustering(readonly_memmap=True)")
+        failures |= dict.fromkeys(checks, "rows are given instead of a Gram matrix")
     return failures
 
 
+@pytest.mark.filterwarnings("ignore:KernelKMeans.*different rows")
 @parametrize_with_checks(DEFAULT + OTHERS, expected_failed_checks=expected_failures)
 def test_scikit_learn_checks(estimator, check):
     check(estimator)

@@ -42,7 +42,8 @@ def answers(model, X):
     X = X.copy()
     names = ("transform", "predict", "decision_function", "predict_proba", "explain")
     said = [getattr(model, name)(X) for name in names if hasattr(model, name)]
-    said = said or [model.kernel_(X)]  # what learns a kernel
+    if not said:  # what knows no new rows has labels, or learns a kernel
+        said = [model.labels_ if hasattr(model, "labels_") else model.kernel_(X)]
     return [a.toarray() if sp.issparse(a) else np.asarray(a) for a in said]
 
 

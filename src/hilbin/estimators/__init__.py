@@ -2,11 +2,16 @@
 
 The families are sub-packages: :mod:`~hilbin.estimators.intersection` (one function per feature),
 :mod:`~hilbin.estimators.kernel` (any kernel, by support vectors),
-:mod:`~hilbin.estimators.multiple` (several kernels: their weights and parameters) and
+:mod:`~hilbin.estimators.multiple` (several kernels: their weights and parameters),
+:mod:`~hilbin.estimators.clustering` (any kernel, without labels) and
 :mod:`~hilbin.estimators.linear` (explicit features, out of core). A new estimator is entered here;
 persistence, the reference and the tests take it from this list.
 """
 
+from hilbin.estimators.clustering.kmeans import KernelKMeans
+from hilbin.estimators.clustering.quantizer import KernelQuantizer
+from hilbin.estimators.clustering.spectral import GraphClustering
+from hilbin.estimators.clustering.support import SupportVectorClustering
 from hilbin.estimators.compare_with_linear import LinearComparison, compare_with_linear
 from hilbin.estimators.intersection.binner import HistogramBinner
 from hilbin.estimators.intersection.shapes import ShapeFunction
@@ -32,11 +37,14 @@ __all__ = [
     "SVDD",
     "AlignedKernel",
     "CostEstimate",
+    "GraphClustering",
     "HistogramBinner",
     "InfiniteKernelSVC",
     "IntersectionSVC",
     "IntersectionSVR",
+    "KernelKMeans",
     "KernelOneClass",
+    "KernelQuantizer",
     "KernelRidge",
     "KernelSVC",
     "KernelSVR",
@@ -51,6 +59,7 @@ __all__ = [
     "ScoreCalibration",
     "ShapeFunction",
     "StreamPCA",
+    "SupportVectorClustering",
     "Tuning",
     "compare_with_linear",
     "stream_landmarks",

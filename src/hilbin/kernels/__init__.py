@@ -10,6 +10,7 @@ from hilbin.kernels.columns import OnColumns
 from hilbin.kernels.combine import Product, Sum, WeightedSum, product_kernel
 from hilbin.kernels.exponential import Exponential
 from hilbin.kernels.gcs import GCS, geometric_profile
+from hilbin.kernels.graph import commute_kernel, knn_graph
 from hilbin.kernels.hellinger import Hellinger
 from hilbin.kernels.intersection import Intersection
 from hilbin.kernels.jensen_shannon import JensenShannon
@@ -63,11 +64,13 @@ __all__ = [
     "align_weights",
     "alignment_gradient",
     "check_kernel",
+    "commute_kernel",
     "flips",
     "geometric_profile",
     "is_psd",
     "kernel_alignment",
     "kernel_scale",
+    "knn_graph",
     "product_kernel",
     "reorder",
     "repair_psd",

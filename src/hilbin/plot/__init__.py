@@ -3,6 +3,7 @@
 from hilbin.plot.explanation import explanation
 from hilbin.plot.inspection import importances, reliability
 from hilbin.plot.matrix import kernel_matrix, reordering
+from hilbin.plot.pictures import montage
 from hilbin.plot.shapes import shapes
 from hilbin.plot.weights import kernel_weights
 
@@ -11,6 +12,7 @@ __all__ = [
     "importances",
     "kernel_matrix",
     "kernel_weights",
+    "montage",
     "reliability",
     "reordering",
     "shapes",

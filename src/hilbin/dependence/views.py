@@ -1,0 +1,139 @@
+"""One side of a dependence: rows under a kernel, as a centered Gram matrix or centered features.
+
+What measures of dependence ask of a side is the diagonal and the norm of its centered Gram matrix;
+of two sides, the product of both matrices. Features give all of them without a matrix of all pairs
+of rows, in time that grows with the number of rows.
+"""
+
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+
+from hilbin._arrays import Array, check_rows, to_dense
+from hilbin.kernels import Gaussian, Kernel, Linear
+from hilbin.kernels.scaling import centered, square
+
+SYMMETRIC = 1e-8  # largest difference of K and its transpose, in units of the largest entry
+CONSTANT = 1e-12  # trace of a centered matrix, in units of that of the matrix, that is rounding
+
+
+@dataclass(frozen=True)
+class View:
+    """Rows under a kernel; ``features`` are centered, and None where only the matrix is known."""
+
+    features: Array | None
+    matrix: Array | None = None
+
+    def __len__(self) -> int:
+        return len(self.diagonal)
+
+    @cached_property
+    def gram(self) -> Array:
+        """The centered Gram matrix."""
+        if self.matrix is not None:
+            return self.matrix
+        assert self.features is not None
+        return np.asarray(self.features @ self.features.T)
+
+    @cached_property
+    def diagonal(self) -> Array:
+        """Squared distance of every row from the mean, in feature space."""
+        if self.features is not None:
+            return np.einsum("ij,ij->i", self.features, self.features)
+        return np.diag(self.gram).copy()
+
+    def product(self, other: "View", order: Array | None = None) -> float:
+        """Return the sum of the products of the entries of both matrices.
+
+        ``order`` are the rows of the other view that go with the rows of this one.
+        """
+        if self.features is not None and other.features is not None:
+            rows = other.features if order is None else other.features[order]
+            return float(np.sum((self.features.T @ rows) ** 2))
+        matrix = other.gram if order is None else other.gram[np.ix_(order, order)]
+        return float(np.vdot(self.gram, matrix))
+
+
+def as_views(X: Any, Y: Any, kernel_x: Any, kernel_y: Any, *, fewest: int) -> tuple[View, View]:
+    """Return both views of the same rows, of which there must be a few."""
+    x, y = as_view(X, kernel_x, "x"), as_view(Y, kernel_y, "y")
+    if len(x) != len(y):
+        raise ValueError(f"X and Y must be views of the same rows: they have {len(x)} and {len(y)}")
+    if len(x) < fewest:
+        raise ValueError(f"X has {len(x)} rows, but at least {fewest} are needed")
+    return x, y
+
+
+def as_view(X: Any, kernel: Any, side: str) -> View:
+    """Return rows under a kernel; ``side`` is "x" or "y", for messages.
+
+    A map gives features, and so does the linear kernel if there are fewer columns than rows.
+    """
+    name = side.upper()
+    if isinstance(kernel, str) and kernel == "precomputed":
+        return of_gram(symmetric(X, name))
+    if kernel is None:
+        kernel = _default_kernel(check_rows(_as_rows(X, name), name))
+    if not isinstance(kernel, Kernel):
+        return _of_map(kernel, _as_rows(X, name), side)
+    rows = check_rows(_as_rows(X, name), name, nonnegative=kernel._demand())
+    if type(kernel) is Linear and rows.shape[1] < rows.shape[0]:
+        return _of_features(to_dense(rows))
+    return of_gram(square(kernel.resolve(rows, random_state=0).gram(rows), name))
+
+
+def of_gram(K: Array) -> View:
+    """Return the view of a Gram matrix; a constant one has nothing but zeros."""
+    A = centered(K)
+    if np.trace(A) <= CONSTANT * np.trace(K):
+        A = np.zeros_like(A)
+    return View(None, A)
+
+
+def symmetric(K: Any, name: str) -> Array:
+    """Return a Gram matrix in float64; one that is not symmetric is refused."""
+    K = square(K, name)
+    difference = np.abs(K - K.T)
+    if difference.max() > SYMMETRIC * np.abs(K).max():
+        i, j = np.unravel_index(np.argmax(difference), K.shape)
+        raise ValueError(
+            f"{name} is not symmetric: {name}[{i}, {j}] = {K[i, j]}, but {name}[{j}, {i}] = "
+            f"{K[j, i]}"
+        )
+    return K
+
+
+def _of_map(feature_map: Any, rows: Any, side: str) -> View:
+    if not hasattr(feature_map, "fit_transform") or isinstance(feature_map, type):
+        raise ValueError(
+            f"kernel_{side} must be a kernel of hilbin.kernels, a map of hilbin.maps, "
+            f"'precomputed' or None, got {feature_map!r}"
+        )
+    return _of_features(to_dense(clone(feature_map).fit_transform(rows)))
+
+
+def _of_features(Z: Array) -> View:
+    Z = np.asarray(Z, np.float64)
+    features = Z - Z.mean(axis=0)
+    if np.vdot(features, features) <= CONSTANT * np.vdot(Z, Z):
+        features = np.zeros_like(features)
+    return View(features)
+
+
+def _as_rows(X: Any, name: str) -> Any:
+    """Return a vector of numbers as a column, and anything else as it is."""
+    if np.ndim(X) != 1 or hasattr(X, "toarray"):
+        return X
+    return check_rows(np.asarray(X).reshape(-1, 1), name)
+
+
+def _default_kernel(rows: Any) -> Kernel:
+    """Return a Gaussian of median width; of mean width, if most rows are equal; or any."""
+    for rule in ("median", "mean"):
+        with suppress(ValueError):  # the distance is 0
+            return Gaussian(rule).resolve(rows, random_state=0)
+    return Gaussian()

@@ -1,0 +1,1 @@
+"""Clusters of rows without labels, under any kernel."""
