@@ -493,3 +493,29 @@ def svm_optimum(K, signs, cost):
     low, high = np.minimum(0, cost * signs), np.maximum(0, cost * signs)
     c = pair_descent(K, signs, low, high)
     return -machine_objective(K, c, signs)
+
+
+def centered_by_matrix(K):
+    """H K H with the whole matrix H."""
+    H = np.eye(len(K)) - 1 / len(K)
+    return H @ K @ H
+
+
+def preimage_distance(model, t):
+    """The squared distance of a row's image to the projection of coordinates t, up to a constant,
+    from the whole matrix of eigenvectors."""
+    X, kernel = model.X_fit_, model.kernel_
+    Kc = centered_by_matrix(kernel.gram(X))
+    values, vectors = np.linalg.eigh(Kc)
+    m = len(t)
+    values, vectors = values[::-1][:m], vectors[:, ::-1][:, :m]
+    training = model.transform(X)
+    vectors = vectors * np.sign(np.sum(vectors * training, axis=0))
+    g = vectors @ (t / np.sqrt(values))
+    g = g - g.mean() + 1 / len(g)
+
+    def distance(z):
+        z = np.atleast_2d(z)
+        return float(kernel.diag(z)[0] - 2 * kernel.gram(z, X)[0] @ g)
+
+    return distance

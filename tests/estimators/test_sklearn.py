@@ -11,6 +11,7 @@ from hilbin.estimators import (
     IntersectionSVC,
     IntersectionSVR,
     KernelOneClass,
+    KernelPCA,
     KernelRidge,
     KernelSVC,
     KernelSVR,
@@ -18,6 +19,7 @@ from hilbin.estimators import (
     MultipleKernelSVC,
 )
 from hilbin.kernels import GCS, Laplace, Linear
+from hilbin.maps import NystroemMap
 
 PUBLIC = [getattr(hilbin.estimators, name) for name in hilbin.estimators.__all__]
 DEFAULT = [c() for c in PUBLIC if isinstance(c, type) and issubclass(c, BaseEstimator)]
@@ -44,6 +46,9 @@ OTHERS = [
     KernelRidge(GCS(radius=100.0), alpha=0.1),
     KernelRidge("precomputed"),
     KernelOneClass("precomputed"),
+    KernelPCA(Laplace(gamma="median"), 1),
+    KernelPCA(n_components=1, feature_map=NystroemMap(Laplace(gamma="median"), 5, random_state=0)),
+    KernelPCA("precomputed"),
     SVDD(Linear()),
     MultipleKernelSVC([Linear(), Laplace(gamma="median")], norm=2, weights="per_class"),
     MultipleKernelSVC(norm=np.inf, multi_class="crammer_singer"),

@@ -2,7 +2,8 @@
 
 The families are sub-packages: :mod:`~hilbin.estimators.intersection` (one function per feature),
 :mod:`~hilbin.estimators.kernel` (any kernel, by support vectors),
-:mod:`~hilbin.estimators.multiple` (several kernels: their weights and parameters) and
+:mod:`~hilbin.estimators.multiple` (several kernels: their weights and parameters),
+:mod:`~hilbin.estimators.reduction` (few coordinates, by kernels or explicit features) and
 :mod:`~hilbin.estimators.linear` (explicit features, out of core). A new estimator is entered here;
 persistence, the reference and the tests take it from this list.
 """
@@ -27,6 +28,7 @@ from hilbin.estimators.multiple.ridge import MultipleKernelRidge, MultipleKernel
 from hilbin.estimators.multiple.svc import MultipleKernelSVC
 from hilbin.estimators.multiple.tune import Tuning, tune
 from hilbin.estimators.probability import ScoreCalibration
+from hilbin.estimators.reduction.pca import KernelPCA
 
 __all__ = [
     "SVDD",
@@ -37,6 +39,7 @@ __all__ = [
     "IntersectionSVC",
     "IntersectionSVR",
     "KernelOneClass",
+    "KernelPCA",
     "KernelRidge",
     "KernelSVC",
     "KernelSVR",
