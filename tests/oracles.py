@@ -519,3 +519,15 @@ def preimage_distance(model, t):
         return float(kernel.diag(z)[0] - 2 * kernel.gram(z, X)[0] @ g)
 
     return distance
+
+
+def kernel_scatters(K, y):
+    """The scatters of coefficients within and between classes, N and M, class by class."""
+    mean = K.mean(axis=1)
+    N, M = np.zeros_like(K), np.zeros_like(K)
+    for c in np.unique(y):
+        part = K[:, y == c]
+        own = part.mean(axis=1)
+        N += (part - own[:, None]) @ (part - own[:, None]).T
+        M += part.shape[1] * np.outer(own - mean, own - mean)
+    return N, M

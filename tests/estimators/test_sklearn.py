@@ -10,6 +10,7 @@ from hilbin.estimators import (
     HistogramBinner,
     IntersectionSVC,
     IntersectionSVR,
+    KernelDiscriminant,
     KernelOneClass,
     KernelPCA,
     KernelRidge,
@@ -49,6 +50,10 @@ OTHERS = [
     KernelPCA(Laplace(gamma="median"), 1),
     KernelPCA(n_components=1, feature_map=NystroemMap(Laplace(gamma="median"), 5, random_state=0)),
     KernelPCA("precomputed"),
+    KernelDiscriminant(
+        reg=0.1, feature_map=NystroemMap(Laplace(gamma="median"), 5, random_state=0)
+    ),
+    KernelDiscriminant("precomputed", n_components=1),
     SVDD(Linear()),
     MultipleKernelSVC([Linear(), Laplace(gamma="median")], norm=2, weights="per_class"),
     MultipleKernelSVC(norm=np.inf, multi_class="crammer_singer"),

@@ -28,6 +28,7 @@ from hilbin.estimators.multiple.ridge import MultipleKernelRidge, MultipleKernel
 from hilbin.estimators.multiple.svc import MultipleKernelSVC
 from hilbin.estimators.multiple.tune import Tuning, tune
 from hilbin.estimators.probability import ScoreCalibration
+from hilbin.estimators.reduction.discriminant import KernelDiscriminant
 from hilbin.estimators.reduction.pca import KernelPCA
 
 __all__ = [
@@ -38,6 +39,7 @@ __all__ = [
     "InfiniteKernelSVC",
     "IntersectionSVC",
     "IntersectionSVR",
+    "KernelDiscriminant",
     "KernelOneClass",
     "KernelPCA",
     "KernelRidge",
