@@ -3,6 +3,7 @@
 import numpy as np
 import scipy.sparse as sp
 from scipy.integrate import quad
+from scipy.linalg import eigh as scipy_eigh
 from scipy.optimize import minimize
 
 
@@ -531,3 +532,21 @@ def kernel_scatters(K, y):
         N += (part - own[:, None]) @ (part - own[:, None]).T
         M += part.shape[1] * np.outer(own - mean, own - mean)
     return N, M
+
+
+def regularized_correlations(K, L, first, second):
+    """Kernel canonical correlations from the generalized eigenproblem of centered matrices."""
+    parts = []
+    for M in (K, L):  # coordinates in which the matrix is M = Z Z^T
+        values, vectors = np.linalg.eigh(M)
+        kept = values > 1e-10 * values[-1]
+        parts.append(vectors[:, kept] * np.sqrt(values[kept]))
+    Z, W = parts
+    p = Z.shape[1]
+    left = np.zeros((p + W.shape[1], p + W.shape[1]))
+    left[:p, p:] = Z.T @ W
+    left[p:, :p] = W.T @ Z
+    right = np.zeros_like(left)
+    right[:p, :p] = Z.T @ Z + first * np.eye(p)
+    right[p:, p:] = W.T @ W + second * np.eye(W.shape[1])
+    return scipy_eigh(left, right, eigvals_only=True)[::-1]

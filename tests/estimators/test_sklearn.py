@@ -10,6 +10,7 @@ from hilbin.estimators import (
     HistogramBinner,
     IntersectionSVC,
     IntersectionSVR,
+    KernelCCA,
     KernelDiscriminant,
     KernelOneClass,
     KernelPCA,
@@ -50,6 +51,9 @@ OTHERS = [
     KernelPCA(Laplace(gamma="median"), 1),
     KernelPCA(n_components=1, feature_map=NystroemMap(Laplace(gamma="median"), 5, random_state=0)),
     KernelPCA("precomputed"),
+    KernelCCA(
+        reg=(0.1, 1.0), feature_map_x=NystroemMap(Laplace(gamma="median"), 5, random_state=0)
+    ),
     KernelDiscriminant(
         reg=0.1, feature_map=NystroemMap(Laplace(gamma="median"), 5, random_state=0)
     ),

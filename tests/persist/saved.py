@@ -5,7 +5,7 @@ import importlib
 import numpy as np
 import scipy.sparse as sp
 from pictures import drawn
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, is_regressor
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.decomposition import PCA, TruncatedSVD
 from sklearn.feature_extraction.text import TfidfTransformer
@@ -36,6 +36,7 @@ from hilbin.estimators import (
     HistogramBinner,
     IntersectionSVC,
     IntersectionSVR,
+    KernelCCA,
     KernelPCA,
     KernelSVC,
     MapRidgeClassifier,
@@ -98,6 +99,11 @@ VARIANTS = [
         column_groups=[("a", [0, 1], None), ("b", [2, 3], AdditiveMap(Chi2()))], penalty="multiple"
     ),
 ]
+
+
+def takes_numbers(model):
+    """Whether a model is fitted to numbers, not to labels."""
+    return is_regressor(model) or isinstance(model, KernelCCA)
 
 
 def public_estimators():

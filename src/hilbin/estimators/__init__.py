@@ -28,6 +28,7 @@ from hilbin.estimators.multiple.ridge import MultipleKernelRidge, MultipleKernel
 from hilbin.estimators.multiple.svc import MultipleKernelSVC
 from hilbin.estimators.multiple.tune import Tuning, tune
 from hilbin.estimators.probability import ScoreCalibration
+from hilbin.estimators.reduction.cca import KernelCCA
 from hilbin.estimators.reduction.discriminant import KernelDiscriminant
 from hilbin.estimators.reduction.pca import KernelPCA
 
@@ -39,6 +40,7 @@ __all__ = [
     "InfiniteKernelSVC",
     "IntersectionSVC",
     "IntersectionSVR",
+    "KernelCCA",
     "KernelDiscriminant",
     "KernelOneClass",
     "KernelPCA",

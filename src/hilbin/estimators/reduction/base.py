@@ -22,7 +22,6 @@ import numpy as np
 from scipy.linalg import eigh, svd
 from scipy.sparse.linalg import eigsh
 from sklearn.base import clone
-from sklearn.utils.validation import check_is_fitted
 
 from hilbin._arrays import Array, Matrix, to_dense
 from hilbin._parameters import estimator
@@ -174,7 +173,6 @@ class KernelProjection(KernelEstimator):
     @without_warnings()
     def _project(self, X: Any) -> Array:
         """Return the coordinates of new rows, a band of kernel values or features at a time."""
-        check_is_fitted(self, "coef_")
         rows = self._new_rows(X)
         T = np.empty((rows.shape[0], self.coef_.shape[1]))
         if self._explicit:

@@ -34,6 +34,7 @@ import numpy as np
 from scipy.linalg import LinAlgError, eigh
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted
 
 from hilbin._arrays import Array
 from hilbin._parameters import estimator, require_positive, require_whole
@@ -191,9 +192,11 @@ class KernelDiscriminant(
         -------
         coordinates : ndarray of shape (n_samples, n_components)
         """
+        check_is_fitted(self, "coef_")
         return self._project(X)[:, : self.n_components]
 
     def _scores(self, X: Any) -> Array:
+        check_is_fitted(self, "coef_")
         T = self._project(X)
         own = np.log(self.priors_) - np.square(self.means_).sum(axis=1) / 2
         scores: Array = T @ self.means_.T + own

@@ -192,6 +192,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelProject
         -------
         coordinates : ndarray of shape (n_samples, n_components)
         """
+        check_is_fitted(self, "coef_")
         return self._project(X)
 
     def inverse_transform(self, X: Any) -> Array:
@@ -220,6 +221,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelProject
         -------
         rows : ndarray of shape (n_samples, n_features)
         """
+        check_is_fitted(self, "coef_")
         T = self._project(X)
         return self._back(T, to_dense(self._new_rows(X)).astype(np.float64))
 
