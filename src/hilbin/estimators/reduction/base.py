@@ -20,7 +20,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.linalg import eigh, svd
-from scipy.sparse.linalg import eigsh
+from scipy.linalg.blas import dsymv
+from scipy.sparse.linalg import LinearOperator, eigsh
 from sklearn.base import clone
 
 from hilbin._arrays import Array, Matrix, to_dense
@@ -209,5 +210,7 @@ def largest_eigenpairs(K: Array, count: int | None) -> tuple[Array, Array]:
     elif n <= FEW_ROWS or count >= FEW_SHARE * n:
         values, vectors = eigh(K, subset_by_index=(n - count, n - 1), check_finite=False)
     else:
-        values, vectors = eigsh(K, k=count, v0=np.random.default_rng(0).uniform(-1, 1, n))
+        # dsymv reads one triangle, so that a product takes half the time
+        product = LinearOperator((n, n), lambda v: dsymv(1.0, K.T, v), dtype=K.dtype)
+        values, vectors = eigsh(product, k=count, v0=np.random.default_rng(0).uniform(-1, 1, n))
     return values[::-1], vectors[:, ::-1]
