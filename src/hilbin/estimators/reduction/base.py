@@ -45,6 +45,7 @@ class Centered(NamedTuple):
 
     values: Array  # (n, n), or (n, n_features)
     means: Array  # of the columns before
+    total: float  # sum of the squared distances of the images from their mean
 
 
 class Spectrum(NamedTuple):
@@ -58,10 +59,6 @@ class Spectrum(NamedTuple):
     def coordinates(self) -> Array:
         """The coordinates of the training rows."""
         return self.vectors * np.sqrt(self.eigenvalues)
-
-    def first(self, count: int) -> "Spectrum":
-        """Return the ``count`` largest."""
-        return Spectrum(*(part[..., :count] for part in self))
 
 
 def signs(T: Array) -> Array:
@@ -119,23 +116,24 @@ class KernelProjection(KernelEstimator):
         if self._explicit:
             self.feature_map_ = clone(self.feature_map).fit(rows)
             M = self._features(rows)
-            size = float(np.vdot(M, M))
         else:
             M = np.array(to_dense(self._gram(rows)), np.float64)
-            size = float(np.trace(M))
-        means = M.mean(axis=0)
+        self.X_fit_ = None if self._explicit or self._precomputed else rows.copy()
+        means, size = M.mean(axis=0), self._squares(M)
         M -= means
         if not self._explicit:
             M -= M.mean(axis=1)[:, None]
-        self.X_fit_ = None if self._explicit or self._precomputed else rows.copy()
-        spread = float(np.vdot(M, M)) if self._explicit else float(np.trace(M))
-        if not np.isfinite(spread):
+        total = self._squares(M)
+        if not np.isfinite(total):
             raise ValueError("kernel values are too large to compute with: scale X or the kernel")
-        if not spread > LEAST_SPREAD * size:
-            count = rows.shape[0]
-            what = "all rows are equal" if count > 1 else "X has 1 sample"
+        if not total > LEAST_SPREAD * size:
+            what = "all rows are equal" if len(M) > 1 else "X has 1 sample"
             raise ValueError(f"X has no variance in the feature space: {what}")
-        return Centered(M, means)
+        return Centered(M, means, total)
+
+    def _squares(self, M: Array) -> float:
+        """Return the sum of squared norms of rows of features, or from their Gram matrix."""
+        return float(np.vdot(M, M) if self._explicit else np.trace(M))
 
     def _features(self, rows: Matrix) -> Array:
         """Return the features of rows, dense and in double precision."""
@@ -147,23 +145,16 @@ class KernelProjection(KernelEstimator):
         with blas_threads(self.n_jobs):
             if self._explicit:
                 U, roots, Wt = svd(found.values, full_matrices=False, check_finite=False)
-                found_values, vectors, coef = roots**2, U, Wt.T
+                mu, coef = roots**2, Wt.T
             else:
-                found_values, vectors = largest_eigenpairs(found.values, count)
+                mu, U = largest_eigenpairs(found.values, count)
+                warn_if_negative(mu)
                 with np.errstate(divide="ignore", invalid="ignore"):  # those are cut
-                    coef = vectors / np.sqrt(found_values)
-        spectrum = Spectrum(found_values, vectors, coef)
-        if found_values[-1] < -NEGATIVE * found_values[0]:
-            warnings.warn(
-                "the kernel is not positive definite: the smallest eigenvalue of the centered Gram "
-                f"matrix is {found_values[-1]:.3g}. Negative ones are left out",
-                NotPositiveDefiniteWarning,
-                stacklevel=outer_level(),
-            )
-        kept = int(np.count_nonzero(found_values > cut * found_values[0]))
-        spectrum = spectrum.first(kept if count is None else min(kept, count))
-        sign = signs(spectrum.vectors)
-        return Spectrum(spectrum.eigenvalues, spectrum.vectors * sign, spectrum.coef * sign)
+                    coef = U / np.sqrt(mu)
+        kept = int(np.count_nonzero(mu > cut * mu[0]))
+        kept = kept if count is None else min(kept, count)
+        sign = signs(U[:, :kept])
+        return Spectrum(mu[:kept], U[:, :kept] * sign, coef[:, :kept] * sign)
 
     def _keep(self, found: Centered, coef: Array) -> None:
         """Store the coefficients; those of a kernel are made to sum to 0."""
@@ -214,3 +205,14 @@ def largest_eigenpairs(K: Array, count: int | None) -> tuple[Array, Array]:
         product = LinearOperator((n, n), lambda v: dsymv(1.0, K.T, v), dtype=K.dtype)
         values, vectors = eigsh(product, k=count, v0=np.random.default_rng(0).uniform(-1, 1, n))
     return values[::-1], vectors[:, ::-1]
+
+
+def warn_if_negative(eigenvalues: Array) -> None:
+    """Warn of eigenvalues, falling, that no positive definite kernel has."""
+    if eigenvalues[-1] < -NEGATIVE * eigenvalues[0]:
+        warnings.warn(
+            "the kernel is not positive definite: the smallest eigenvalue of the centered Gram "
+            f"matrix is {eigenvalues[-1]:.3g}. Negative ones are left out",
+            NotPositiveDefiniteWarning,
+            stacklevel=outer_level(),
+        )

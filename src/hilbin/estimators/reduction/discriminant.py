@@ -147,12 +147,10 @@ class KernelDiscriminant(
 
     def _solved(self, found: Centered, B: Array) -> tuple[Array, Array]:
         """Return coefficients of the classes, and the matrix T of their scatters."""
-        values, n = found.values, len(B)
-        variance = float(np.vdot(values, values) if self._explicit else np.trace(values)) / n
-        self.reg_ = self.reg * variance
+        self.reg_ = self.reg * found.total / len(B)
         if not self._explicit:
-            penalized = values.copy()
-            penalized[np.diag_indices(n)] += self.reg_
+            penalized = found.values.copy()
+            penalized[np.diag_indices(len(B))] += self.reg_
             with suppress(LinAlgError):  # else the matrix is indefinite
                 A = solve_definite(penalized, B, overwrite=True)
                 return A, B.T @ (B - self.reg_ * A)

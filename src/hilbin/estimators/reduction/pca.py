@@ -140,8 +140,6 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelProject
     def _fit(self, X: Any) -> Spectrum:
         rows, _ = self._checked(X)
         found = self._center(rows)
-        values = found.values
-        total = float(np.vdot(values, values) if self._explicit else np.trace(values))
         spectrum = self._spectrum(found, self.n_components, ROUNDING)
         rank = spectrum.eigenvalues.size
         if self.n_components is not None and rank < self.n_components:
@@ -151,7 +149,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelProject
             )
         self.n_components_ = rank
         self.eigenvalues_ = spectrum.eigenvalues.copy()
-        self.explained_variance_ratio_ = self.eigenvalues_ / total
+        self.explained_variance_ratio_ = self.eigenvalues_ / found.total
         self._keep(found, spectrum.coef)
         self.preimage_ = self._way(rows)
         self._ridge: Any = None
