@@ -496,6 +496,12 @@ def svm_optimum(K, signs, cost):
     return -machine_objective(K, c, signs)
 
 
+def upto_signs(A, B, **tolerance):
+    """Assert that matrices are equal up to the signs of their columns."""
+    sign = np.sign(np.sum(A * B, axis=0))
+    np.testing.assert_allclose(A * sign, B, **tolerance)
+
+
 def centered_by_matrix(K):
     """H K H with the whole matrix H."""
     H = np.eye(len(K)) - 1 / len(K)

@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from oracles import centered_by_matrix, kernel_scatters
+from oracles import centered_by_matrix, kernel_scatters, upto_signs
 from scipy.linalg import eigh
 from sklearn.datasets import load_digits, load_iris
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
@@ -27,11 +27,6 @@ from hilbin.maps import AdditiveMap
 X, Y = load_iris(return_X_y=True)
 DIGITS, LABELS = load_digits(return_X_y=True)
 WIDE = Gaussian(1 / np.median(np.sum((X[:, None] - X) ** 2, axis=2)[np.triu_indices(150, 1)]))
-
-
-def upto_signs(A, B, **tolerance):
-    sign = np.sign(np.sum(A * B, axis=0))
-    np.testing.assert_allclose(A * sign, B, **tolerance)
 
 
 def test_check_values():

@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from oracles import centered_by_matrix, preimage_distance
+from oracles import centered_by_matrix, preimage_distance, upto_signs
 from scipy.optimize import minimize
 from sklearn.datasets import load_digits, load_iris
 from sklearn.decomposition import PCA
@@ -31,11 +31,6 @@ from hilbin.maps import AdditiveMap, NystroemMap
 DIGITS = load_digits(return_X_y=True)[0]
 IRIS = load_iris(return_X_y=True)[0]
 FEW, NEW = DIGITS[:100], DIGITS[100:120]
-
-
-def upto_signs(A, B, **tolerance):
-    sign = np.sign(np.sum(A * B, axis=0))
-    np.testing.assert_allclose(A * sign, B, **tolerance)
 
 
 def test_check_values():

@@ -22,7 +22,8 @@ import numpy as np
 from scipy.linalg import eigh, svd
 from scipy.linalg.blas import dsymv
 from scipy.sparse.linalg import LinearOperator, eigsh
-from sklearn.base import clone
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
+from sklearn.utils.validation import check_is_fitted
 
 from hilbin._arrays import Array, Matrix, to_dense
 from hilbin._parameters import estimator
@@ -191,6 +192,31 @@ class KernelProjection(KernelEstimator):
             require(isinstance(self.kernel_, Kernel), "kernel_ is no kernel")
         if found and self._explicit:
             require(hasattr(vars(self).get("feature_map_"), "transform"), "feature_map_ is no map")
+
+
+@estimator
+class KernelTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelProjection):
+    """Base of the transformers of one view."""
+
+    def transform(self, X: Any) -> Array:
+        """Compute the coordinates of rows.
+
+        Parameters
+        ----------
+        X : array-like or sparse of shape (n_samples, n_features)
+            Samples, or the kernel between them and the training rows.
+
+        Returns
+        -------
+        coordinates : ndarray of shape (n_samples, n_components)
+        """
+        check_is_fitted(self, "coef_")
+        return self._project(X)[:, : self._n_features_out]
+
+    @property
+    def _n_features_out(self) -> int:
+        """The number of coordinates; there may be more, for prediction."""
+        return int(self.coef_.shape[1])
 
 
 def largest_eigenpairs(K: Array, count: int | None) -> tuple[Array, Array]:

@@ -32,7 +32,6 @@ from typing import Any, Self
 
 import numpy as np
 from scipy.linalg import LinAlgError, eigh
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
@@ -40,7 +39,7 @@ from hilbin._arrays import Array
 from hilbin._parameters import estimator, require_positive, require_whole
 from hilbin._state import require_attributes
 from hilbin.estimators._fit import ScoreClassifier, check_classes
-from hilbin.estimators.reduction.base import Centered, KernelProjection, signs
+from hilbin.estimators.reduction.base import Centered, KernelTransformer, signs
 from hilbin.parallel import blas_threads
 from hilbin.solvers.ridge import solve_definite
 
@@ -50,9 +49,7 @@ ONE = 1 - 1e-13  # a direction with no scatter within classes
 
 
 @estimator
-class KernelDiscriminant(
-    ClassNamePrefixFeaturesOutMixin, TransformerMixin, ScoreClassifier, KernelProjection
-):
+class KernelDiscriminant(ScoreClassifier, KernelTransformer):
     r"""Discriminants of two or more classes in the feature space of any kernel; also a classifier.
 
     Coordinates maximize the scatter between classes over :math:`S_w + rI`, the scatter within them
@@ -177,21 +174,6 @@ class KernelDiscriminant(
                 f"direction. Take a larger reg than {self.reg!r}"
             )
         return A @ V[:, :rank] * np.sqrt(n / (theta * (1 - theta))), theta
-
-    def transform(self, X: Any) -> Array:
-        """Compute the coordinates of rows.
-
-        Parameters
-        ----------
-        X : array-like or sparse of shape (n_samples, n_features)
-            Samples, or the kernel between them and the training rows.
-
-        Returns
-        -------
-        coordinates : ndarray of shape (n_samples, n_components)
-        """
-        check_is_fitted(self, "coef_")
-        return self._project(X)[:, : self.n_components]
 
     def _scores(self, X: Any) -> Array:
         check_is_fitted(self, "coef_")

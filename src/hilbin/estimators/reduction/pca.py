@@ -22,14 +22,13 @@ from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from hilbin._arrays import Array, Matrix, check_rows, to_dense
 from hilbin._parameters import estimator, require_choice, require_whole
 from hilbin._state import require, require_attributes
 from hilbin.estimators.kernel.ridge import KernelRidge
-from hilbin.estimators.reduction.base import KernelProjection, Spectrum
+from hilbin.estimators.reduction.base import KernelTransformer, Spectrum
 from hilbin.estimators.reduction.preimages import (
     by_distances,
     by_fixed_point,
@@ -46,7 +45,7 @@ PENALTIES = np.logspace(-3, 0, 7)  # of the ridge regression back to rows
 
 
 @estimator
-class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelProjection):
+class KernelPCA(KernelTransformer):
     r"""Principal components in the feature space of any kernel, with pre-images.
 
     Coordinates equal those of :class:`sklearn.decomposition.KernelPCA`, up to their signs: the
@@ -178,21 +177,6 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelProject
         """Tell whether there is such a way back for the kernel; a map has none."""
         return way in KNOWN and not self._explicit and KNOWN[way](self.kernel_)
 
-    def transform(self, X: Any) -> Array:
-        """Compute the coordinates of rows.
-
-        Parameters
-        ----------
-        X : array-like or sparse of shape (n_samples, n_features)
-            Samples, or the kernel between them and the training rows.
-
-        Returns
-        -------
-        coordinates : ndarray of shape (n_samples, n_components)
-        """
-        check_is_fitted(self, "coef_")
-        return self._project(X)
-
     def inverse_transform(self, X: Any) -> Array:
         """Find rows whose images are near given coordinates.
 
@@ -259,7 +243,3 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelProject
         elif found:
             known = self.preimage_ is None or self._knows(self.preimage_)
             require(known, f"preimage_={self.preimage_!r} is not for the kernel")
-
-    @property
-    def _n_features_out(self) -> int:
-        return self.n_components_

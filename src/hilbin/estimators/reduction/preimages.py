@@ -74,10 +74,9 @@ def by_fixed_point(kernel: Kernel, G: Array, X: Array, start: Array | None = Non
     inner = _stepped(kernel)
     if inner is kernel:
         return best_rows(kernel, G, X)
-    others = np.argsort(-(G @ kernel._gram(X, None, None)), axis=1)[:, :NEIGHBORS]
-    Z = X[others[:, 0]] if start is None else start
+    Z = X[_agreeing(kernel, G, X)[:, 0]] if start is None else start
     best, agreement = Z.copy(), np.full(len(Z), -np.inf)
-    restarts = np.zeros(len(Z), int)
+    restarts = np.full(len(Z), int(start is None))  # training rows that were tried
     least = CHANGE * float(np.sqrt(X.var(axis=0).mean()))
     for _ in range(STEPS):
         W = G * kernel._gram(Z, X, None)
@@ -85,17 +84,29 @@ def by_fixed_point(kernel: Kernel, G: Array, X: Array, start: Array | None = Non
         better = total > agreement
         best[better], agreement[better] = Z[better], total[better]
         lost = total <= VANISHING * np.abs(W).sum(axis=1)
+        restarts[lost] += 1
         new = np.empty_like(Z)
         new[~lost] = best_rows(inner, W[~lost] / total[~lost, None], X)
-        for i in np.flatnonzero(lost):
-            restarts[i] += 1
-            place = min(restarts[i] - (start is not None), others.shape[1] - 1)
-            again = others[i] if restarts[i] > RESTARTS else others[i, [place]]
-            new[i] = X[again].mean(axis=0)
+        if lost.any():
+            new[lost] = _other_starts(_agreeing(kernel, G[lost], X), restarts[lost], X)
         if np.sqrt(np.mean((new - Z) ** 2, axis=1)).max(initial=0) <= least:
             break
         Z = new
     return best
+
+
+def _agreeing(kernel: Kernel, G: Array, X: Array) -> Array:
+    """Return the places of the training rows that agree best with every point, the best first."""
+    agreement = G @ kernel._gram(X, None, None)
+    return np.argsort(-agreement, axis=1)[:, :NEIGHBORS]
+
+
+def _other_starts(places: Array, restarts: Array, X: Array) -> Array:
+    """Return the next best rows, or after too many restarts the mean of the best."""
+    next_best = np.minimum(restarts, places.shape[1]) - 1
+    rows = X[np.take_along_axis(places, next_best[:, None], axis=1)[:, 0]]
+    means = X[places].mean(axis=1)
+    return np.where(restarts[:, None] > RESTARTS, means, rows)
 
 
 def _stepped(kernel: Any) -> Any:
