@@ -12,7 +12,7 @@ from sklearn.decomposition import PCA
 from sklearn.decomposition import KernelPCA as Peer
 
 import hilbin
-from hilbin.estimators import KernelPCA, StreamPCA
+from hilbin.estimators import KernelPCA, KernelRidge, StreamPCA
 from hilbin.estimators.reduction import base
 from hilbin.kernels import (
     Chi2,
@@ -202,6 +202,15 @@ def test_regression_brings_rows_back_for_any_kernel():
     assert np.mean((landmarks.denoise(FEW) - FEW) ** 2) < 0.2 * FEW.var()
 
 
+def test_the_penalty_of_the_regression():
+    T = KernelPCA(Laplace(0.01), 10).fit(FEW).transform(FEW)
+    given = KernelPCA(Laplace(0.01), 10, preimage_alpha=0.1).fit(FEW)
+    peer = KernelRidge(Gaussian("median"), 0.1).fit(T, FEW)
+    np.testing.assert_allclose(given.inverse_transform(T), peer.predict(T), atol=1e-6)
+    flat = KernelPCA(Laplace(0.01), 10, preimage_alpha=1e9).fit(FEW).inverse_transform(T)
+    np.testing.assert_allclose(flat, np.tile(FEW.mean(axis=0), (100, 1)), atol=1e-4)
+
+
 def test_denoising_beats_pca():
     rng = np.random.default_rng(0)
     X = DIGITS / 8 - 1
@@ -252,6 +261,8 @@ def test_names_of_columns():
         ({"feature_map": AdditiveMap(Chi2())}, np.ones((9, 3)), "no variance"),
         ({}, IRIS[:1], "no variance in the feature space: X has 1 sample"),
         ({"preimage": "best"}, IRIS, "preimage, if not None, must be one of"),
+        ({"preimage_alpha": 0.0}, IRIS, "preimage_alpha must be a number > 0"),
+        ({"preimage_alpha": "best"}, IRIS, "preimage_alpha, if not a number, must be one of"),
         ({"preimage": "distances", "kernel": Chi2()}, IRIS, "is not for the kernel"),
         ({"preimage": "fixed_point", "kernel": Laplace()}, IRIS, "is not for the kernel"),
         ({"kernel": "precomputed", "preimage": "ridge"}, IRIS @ IRIS.T, "needs rows"),

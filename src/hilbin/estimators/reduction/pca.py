@@ -25,7 +25,7 @@ import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted
 
 from hilbin._arrays import Array, Matrix, check_rows, to_dense
-from hilbin._parameters import estimator, require_choice, require_whole
+from hilbin._parameters import estimator, require_choice, require_positive, require_whole
 from hilbin._state import require, require_attributes
 from hilbin.estimators.kernel.ridge import KernelRidge
 from hilbin.estimators.reduction.base import KernelTransformer, Spectrum
@@ -64,6 +64,9 @@ class KernelPCA(KernelTransformer):
         a regression from coordinates to rows, for any kernel or map, and takes :math:`O(n^3)` time
         in ``fit``. ``"auto"`` is a fixed point if there is one for the kernel, else a regression
         on dense rows. ``None``, and a precomputed kernel, have no way back.
+    preimage_alpha : float or "auto", default="auto"
+        Penalty of that regression. ``"auto"`` is the one of least leave-one-out error on the
+        training rows; noise that they do not have may ask for a larger one.
 
     Attributes
     ----------
@@ -98,6 +101,7 @@ class KernelPCA(KernelTransformer):
     n_components: int | None = None
     _: KW_ONLY
     preimage: str | None = "auto"
+    preimage_alpha: Any = "auto"
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -105,6 +109,10 @@ class KernelPCA(KernelTransformer):
             require_whole("n_components, if not None,", self.n_components, 1)
         if self.preimage is not None:
             require_choice("preimage, if not None,", self.preimage, PREIMAGES)
+        if isinstance(self.preimage_alpha, str):
+            require_choice("preimage_alpha, if not a number,", self.preimage_alpha, ("auto",))
+        else:
+            require_positive("preimage_alpha", self.preimage_alpha)
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Find the components.
@@ -153,7 +161,8 @@ class KernelPCA(KernelTransformer):
         self.preimage_ = self._way(rows)
         self._ridge: Any = None
         if self.preimage_ == "ridge":
-            self._ridge = KernelRidge(Gaussian("median"), PENALTIES, n_jobs=self.n_jobs)
+            alpha = PENALTIES if isinstance(self.preimage_alpha, str) else self.preimage_alpha
+            self._ridge = KernelRidge(Gaussian("median"), alpha, n_jobs=self.n_jobs)
             self._ridge.fit(spectrum.coordinates, to_dense(rows))
         return spectrum
 
