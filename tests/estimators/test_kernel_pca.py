@@ -276,6 +276,20 @@ def test_bad_input(given_, rows, complaint):
         KernelPCA(**given_).fit(rows)
 
 
+@pytest.mark.parametrize("size", [1e-100, 1e100])
+def test_units_do_not_matter(size):
+    one = KernelPCA(Linear(), 3).fit(IRIS)
+    other = KernelPCA(Linear(), 3).fit(size * IRIS)
+    np.testing.assert_allclose(other.transform(size * IRIS) / size, one.transform(IRIS), atol=1e-9)
+    np.testing.assert_allclose(other.denoise(size * IRIS) / size, one.denoise(IRIS), atol=1e-9)
+
+
+@pytest.mark.parametrize("size", [1e-160, 1e160])
+def test_numbers_too_far_from_one_are_refused(size):
+    with pytest.raises(ValueError, match="to compute with: scale X or the kernel"):
+        KernelPCA(Linear(), 3).fit(size * IRIS)
+
+
 def test_bad_coordinates_and_no_way_back():
     model = KernelPCA(n_components=2).fit(IRIS)
     with pytest.raises(ValueError, match="X has 3 columns, but there are 2 components"):

@@ -29,7 +29,13 @@ from hilbin._arrays import Array, Matrix, to_dense
 from hilbin._parameters import estimator
 from hilbin._state import require, require_attributes
 from hilbin.estimators._fit import outer_level
-from hilbin.estimators._sizes import finite_scores, require_finite, without_warnings
+from hilbin.estimators._sizes import (
+    LEAST,
+    MOST,
+    finite_scores,
+    require_finite,
+    without_warnings,
+)
 from hilbin.estimators.kernel.machine import KernelEstimator
 from hilbin.kernels import Kernel, NotPositiveDefiniteWarning
 from hilbin.parallel import blas_threads, ranges
@@ -125,11 +131,14 @@ class KernelProjection(KernelEstimator):
         if not self._explicit:
             M -= M.mean(axis=1)[:, None]
         total = self._squares(M)
-        if not np.isfinite(total):
-            raise ValueError("kernel values are too large to compute with: scale X or the kernel")
-        if not total > LEAST_SPREAD * size:
+        if not (total > LEAST_SPREAD * size or np.isnan(total)):
             what = "all rows are equal" if len(M) > 1 else "X has 1 sample"
             raise ValueError(f"X has no variance in the feature space: {what}")
+        if not LEAST <= total <= MOST:
+            raise ValueError(
+                f"the variance of X in the feature space is {total / len(M):.3g}, too far from 1 "
+                "to compute with: scale X or the kernel"
+            )
         return Centered(M, means, total)
 
     def _squares(self, M: Array) -> float:
