@@ -5,6 +5,7 @@ import itertools
 import numpy as np
 import scipy.sparse as sp
 from scipy.integrate import quad
+from scipy.linalg import eigh as scipy_eigh
 from scipy.optimize import minimize
 
 
@@ -553,3 +554,65 @@ def cover_size(near):
         if any(near[list(way)].any(axis=0).all() for way in ways):
             return size
     raise AssertionError("no row is near itself")
+
+
+def upto_signs(A, B, **tolerance):
+    """Assert that matrices are equal up to the signs of their columns."""
+    sign = np.sign(np.sum(A * B, axis=0))
+    np.testing.assert_allclose(A * sign, B, **tolerance)
+
+
+def centered_by_matrix(K):
+    """H K H with the whole matrix H."""
+    H = np.eye(len(K)) - 1 / len(K)
+    return H @ K @ H
+
+
+def preimage_distance(model, t):
+    """The squared distance of a row's image to the projection of coordinates t, up to a constant,
+    from the whole matrix of eigenvectors."""
+    X, kernel = model.X_fit_, model.kernel_
+    Kc = centered_by_matrix(kernel.gram(X))
+    values, vectors = np.linalg.eigh(Kc)
+    m = len(t)
+    values, vectors = values[::-1][:m], vectors[:, ::-1][:, :m]
+    training = model.transform(X)
+    vectors = vectors * np.sign(np.sum(vectors * training, axis=0))
+    g = vectors @ (t / np.sqrt(values))
+    g = g - g.mean() + 1 / len(g)
+
+    def distance(z):
+        z = np.atleast_2d(z)
+        return float(kernel.diag(z)[0] - 2 * kernel.gram(z, X)[0] @ g)
+
+    return distance
+
+
+def kernel_scatters(K, y):
+    """The scatters of coefficients within and between classes, N and M, class by class."""
+    mean = K.mean(axis=1)
+    N, M = np.zeros_like(K), np.zeros_like(K)
+    for c in np.unique(y):
+        part = K[:, y == c]
+        own = part.mean(axis=1)
+        N += (part - own[:, None]) @ (part - own[:, None]).T
+        M += part.shape[1] * np.outer(own - mean, own - mean)
+    return N, M
+
+
+def regularized_correlations(K, L, first, second):
+    """Kernel canonical correlations from the generalized eigenproblem of centered matrices."""
+    parts = []
+    for M in (K, L):  # coordinates in which the matrix is M = Z Z^T
+        values, vectors = np.linalg.eigh(M)
+        kept = values > 1e-10 * values[-1]
+        parts.append(vectors[:, kept] * np.sqrt(values[kept]))
+    Z, W = parts
+    p = Z.shape[1]
+    left = np.zeros((p + W.shape[1], p + W.shape[1]))
+    left[:p, p:] = Z.T @ W
+    left[p:, :p] = W.T @ Z
+    right = np.zeros_like(left)
+    right[:p, :p] = Z.T @ Z + first * np.eye(p)
+    right[p:, p:] = W.T @ W + second * np.eye(W.shape[1])
+    return scipy_eigh(left, right, eigvals_only=True)[::-1]

@@ -12,8 +12,11 @@ from hilbin.estimators import (
     HistogramBinner,
     IntersectionSVC,
     IntersectionSVR,
+    KernelCCA,
+    KernelDiscriminant,
     KernelKMeans,
     KernelOneClass,
+    KernelPCA,
     KernelQuantizer,
     KernelRidge,
     KernelSVC,
@@ -22,6 +25,7 @@ from hilbin.estimators import (
     MultipleKernelSVC,
 )
 from hilbin.kernels import GCS, Laplace, Linear
+from hilbin.maps import NystroemMap
 
 PUBLIC = [getattr(hilbin.estimators, name) for name in hilbin.estimators.__all__]
 DEFAULT = [c() for c in PUBLIC if isinstance(c, type) and issubclass(c, BaseEstimator)]
@@ -53,6 +57,16 @@ OTHERS = [
     GraphClustering(3, embedding="commute"),
     GraphClustering(3, kernel="precomputed"),
     KernelOneClass("precomputed"),
+    KernelPCA(Laplace(gamma="median"), 1),
+    KernelPCA(n_components=1, feature_map=NystroemMap(Laplace(gamma="median"), 5, random_state=0)),
+    KernelPCA("precomputed"),
+    KernelCCA(
+        reg=(0.1, 1.0), feature_map_x=NystroemMap(Laplace(gamma="median"), 5, random_state=0)
+    ),
+    KernelDiscriminant(
+        reg=0.1, feature_map=NystroemMap(Laplace(gamma="median"), 5, random_state=0)
+    ),
+    KernelDiscriminant("precomputed", n_components=1),
     SVDD(Linear()),
     MultipleKernelSVC([Linear(), Laplace(gamma="median")], norm=2, weights="per_class"),
     MultipleKernelSVC(norm=np.inf, multi_class="crammer_singer"),

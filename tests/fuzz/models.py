@@ -10,8 +10,8 @@ import scipy.sparse as sp
 from catalogue import KERNELS
 from harness import FaultError, names_something
 from pictures import drawn
-from saved import NAMES, PIPELINES, ROWS, VARIANTS, made, public_estimators
-from sklearn.base import clone, is_regressor
+from saved import NAMES, PIPELINES, ROWS, VARIANTS, made, public_estimators, takes_numbers
+from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from hilbin.auto import TableClassifier
@@ -68,7 +68,7 @@ def prepare(folder):
     models = []
     for model in [*public_estimators(), *VARIANTS, *PIPELINES]:
         model = _smaller(clone(model))
-        models.append((model.fit(X, numbers if is_regressor(model) else labels), "rows"))
+        models.append((model.fit(X, numbers if takes_numbers(model) else labels), "rows"))
     models.append((type(models[0][0])().fit(X), "rows"))
     for name in NAMES:
         if name not in ("DenseSIFT", "OnnxFeatures"):

@@ -5,7 +5,7 @@ import importlib
 import numpy as np
 import scipy.sparse as sp
 from pictures import drawn
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, is_regressor
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.decomposition import PCA, TruncatedSVD
 from sklearn.feature_extraction.text import TfidfTransformer
@@ -36,6 +36,8 @@ from hilbin.estimators import (
     HistogramBinner,
     IntersectionSVC,
     IntersectionSVR,
+    KernelCCA,
+    KernelPCA,
     KernelSVC,
     MapRidgeClassifier,
     MapSVC,
@@ -81,6 +83,8 @@ VARIANTS = [
     ),
     NystroemMap(Exponential(Chi2(), gamma=Quantile(0.3)), 20, random_state=0),
     NystroemMap(Laplace(), landmarks=sp.csr_array(np.eye(33)[:9])),
+    KernelPCA(Laplace(), 3),
+    KernelPCA(n_components=2, feature_map=NystroemMap(Chi2(), 20, random_state=0)),
     SparseMap(Chi2(), orthonormal=True),
     SparseMap(Intersection(), spacing=[0.01, 0.1, 0.5]),
     SparseProjectionMap(Chi2(), 20, selection="pursuit", orthonormal=True, random_state=0),
@@ -95,6 +99,11 @@ VARIANTS = [
         column_groups=[("a", [0, 1], None), ("b", [2, 3], AdditiveMap(Chi2()))], penalty="multiple"
     ),
 ]
+
+
+def takes_numbers(model):
+    """Whether a model is fitted to numbers, not to labels."""
+    return is_regressor(model) or isinstance(model, KernelCCA)
 
 
 def public_estimators():

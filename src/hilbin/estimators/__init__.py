@@ -3,7 +3,8 @@
 The families are sub-packages: :mod:`~hilbin.estimators.intersection` (one function per feature),
 :mod:`~hilbin.estimators.kernel` (any kernel, by support vectors),
 :mod:`~hilbin.estimators.multiple` (several kernels: their weights and parameters),
-:mod:`~hilbin.estimators.clustering` (any kernel, without labels) and
+:mod:`~hilbin.estimators.clustering` (any kernel, without labels),
+:mod:`~hilbin.estimators.reduction` (few coordinates, by kernels or explicit features) and
 :mod:`~hilbin.estimators.linear` (explicit features, out of core). A new estimator is entered here;
 persistence, the reference and the tests take it from this list.
 """
@@ -32,6 +33,9 @@ from hilbin.estimators.multiple.ridge import MultipleKernelRidge, MultipleKernel
 from hilbin.estimators.multiple.svc import MultipleKernelSVC
 from hilbin.estimators.multiple.tune import Tuning, tune
 from hilbin.estimators.probability import ScoreCalibration
+from hilbin.estimators.reduction.cca import KernelCCA
+from hilbin.estimators.reduction.discriminant import KernelDiscriminant
+from hilbin.estimators.reduction.pca import KernelPCA
 
 __all__ = [
     "SVDD",
@@ -42,8 +46,11 @@ __all__ = [
     "InfiniteKernelSVC",
     "IntersectionSVC",
     "IntersectionSVR",
+    "KernelCCA",
+    "KernelDiscriminant",
     "KernelKMeans",
     "KernelOneClass",
+    "KernelPCA",
     "KernelQuantizer",
     "KernelRidge",
     "KernelSVC",

@@ -117,6 +117,22 @@ class KernelEstimator(BaseEstimator):
             rows = check_rows(rows, "X", nonnegative=self._demand())
         return rows, y
 
+    @without_warnings()
+    def _gram(self, rows: Matrix, weights: Array | None = None) -> Any:
+        """Return the Gram matrix; keep ``kernel_``, whose rules look at rows of weight above 0."""
+        if self._precomputed:
+            check_gram(check_rows(rows, "X"))
+            self.kernel_: Any = self.kernel
+            return rows
+        counted = rows if weights is None or weights.all() else rows[weights > 0]
+        random = check_random_state(self.random_state)
+        self.kernel_ = resolved(self.kernel, counted, random, self._names)
+        K = self.kernel_.gram(rows, n_jobs=self.n_jobs)
+        if isinstance(self.kernel_, CallableKernel):
+            check_gram(K)
+        check_kernel_values(K.diagonal())
+        return K
+
     def _new_rows(self, X: Any) -> Matrix:
         """Check rows to predict."""
         if not self._precomputed:
@@ -234,7 +250,7 @@ class KernelMachine(CallbackSupportMixin, KernelEstimator):
         may_round = self.tol >= FLOAT32_TOL and rows.shape[0] > SMALL
         if self._precomputed:
             check_gram(X)
-            self.kernel_: Any = "precomputed"
+            self.kernel_ = "precomputed"
             gram = Gram.of_matrix(rows, rows.dtype if may_round else np.float64)
         else:
             self.kernel_ = resolved(self.kernel, rows, random, self._names)

@@ -14,22 +14,19 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import MultiOutputMixin, RegressorMixin
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from hilbin._arrays import Array, Matrix, check_rows
+from hilbin._arrays import Array
 from hilbin._parameters import estimator, require_choice, require_positive, require_whole
 from hilbin._state import require, require_attributes
 from hilbin.estimators._fit import checked_weights, outer_level, warn_not_converged
 from hilbin.estimators._sizes import (
-    check_kernel_values,
     check_targets,
     finite_scores,
     require_finite,
     weighted_mean,
     without_warnings,
 )
-from hilbin.estimators.kernel.gram import CallableKernel, check_gram, resolved
 from hilbin.estimators.kernel.machine import KernelEstimator
 from hilbin.kernels import Kernel, NotPositiveDefiniteWarning
 from hilbin.parallel import blas_threads
@@ -151,22 +148,6 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
         self._keep(choice, targets.shape)
         self.X_fit_ = None if self._precomputed else rows.copy()
         return self
-
-    @without_warnings()
-    def _gram(self, rows: Matrix, weights: Array) -> Any:
-        """Return the Gram matrix; keep ``kernel_``, whose rules look at rows of weight above 0."""
-        if self._precomputed:
-            check_gram(check_rows(rows, "X"))
-            self.kernel_: Any = self.kernel
-            return rows
-        counted = rows if weights.all() else rows[weights > 0]
-        random = check_random_state(self.random_state)
-        self.kernel_ = resolved(self.kernel, counted, random, self._names)
-        K = self.kernel_.gram(rows, n_jobs=self.n_jobs)
-        if isinstance(self.kernel_, CallableKernel):
-            check_gram(K)
-        check_kernel_values(K.diagonal())
-        return K
 
     def predict(self, X: Any) -> Array:
         """Predict the targets of samples, in bands that fit into scikit-learn's ``working_memory``.

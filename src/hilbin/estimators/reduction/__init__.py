@@ -1,0 +1,1 @@
+"""Few coordinates instead of many: principal components, discriminants, correlated directions."""
