@@ -16,7 +16,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any, TypeVar
 
 from joblib import effective_n_jobs
-from threadpoolctl import ThreadpoolController
+from threadpoolctl import ThreadpoolController, threadpool_limits
 
 Result = TypeVar("Result")
 Range = tuple[int, int]
@@ -111,6 +111,12 @@ def blas_threads(n_jobs: int | None) -> AbstractContextManager[Any]:
     limits: AbstractContextManager[Any] = _controller().limit(
         limits=effective_n_jobs(n_jobs), user_api="blas"
     )
+    return limits
+
+
+def single_thread() -> AbstractContextManager[Any]:
+    """Hold BLAS and OpenMP to one thread, so that sums are always added in the same order."""
+    limits: AbstractContextManager[Any] = threadpool_limits(1)
     return limits
 
 

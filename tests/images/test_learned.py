@@ -160,6 +160,15 @@ def test_descriptors_share_what_a_fisher_vector_contributes(parts):
     assert heat.sum() == pytest.approx(amounts.sum())
 
 
+def test_fisher_vectors_do_not_depend_on_threads():
+    rng = np.random.default_rng(0)
+    images = list(rng.integers(0, 256, (24, 96, 96), np.uint8))
+    fisher = FisherVector(DenseSIFT(4, (4,)), 16, parts=True, random_state=0)
+    one, two, again = (fisher.set_params(n_jobs=n).fit(images).transform(images) for n in (1, 2, 2))
+    np.testing.assert_array_equal(two, again)
+    np.testing.assert_array_equal(one, two)
+
+
 def test_fisher_vector_of_many_narrow_dimensions():
     fisher = FisherVector(DenseSIFT(6, (4,)), 2, n_dimensions=64, random_state=0).fit(PICTURES)
     fisher.deviations_ = fisher.deviations_ * np.float32(1e-4)  # their product is below float32

@@ -102,7 +102,7 @@ class FisherVector(DescriptorTransformer):
                 f"{points.shape[0]} that the images give"
             )
         kept = min(self.n_dimensions, *points.shape)
-        with parallel.blas_threads(self.n_jobs):
+        with parallel.single_thread():  # equal images and seeds give equal bits
             pca = PCA(kept, random_state=rng, svd_solver="covariance_eigh").fit(points)
             mixture = GaussianMixture(
                 self.n_components,
