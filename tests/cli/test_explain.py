@@ -165,7 +165,7 @@ def test_bad_images_and_classes(trained, photo, tmp_path, cli):
         ((photo, "--class", "zebra"), "--class: the model does not know 'zebra'; it knows across"),
         ((photo, "--versus", "zebra"), "--versus: the model does not know 'zebra'"),
         ((photo, "--versus", "down"), "'down' is the class that is explained"),
-        ((photo, "-o", tmp_path / "no" / "why.png"), "No such file or directory"),
+        ((photo, "-o", tmp_path / "no" / "why.png"), "there is no such folder to write to"),
     ):
         assert message in cli("explain", trained.output, *words, code=2).stderr
     assert {p.name for p in tmp_path.iterdir()} == {"text.png"}
