@@ -433,6 +433,18 @@ def test_a_classifier_whose_last_step_gives_no_scores(path):
     refused(path, "scores")
 
 
+@pytest.mark.parametrize("shape", [(2, 3, 1), (4, 2), (3,)])
+def test_typical_rows_of_a_table_have_its_columns(path, shape):
+    X = np.random.default_rng(0).uniform(size=(30, 3))
+    fitted = TableClassifier(kernel="gaussian", n_folds=2).fit(X, np.arange(30) % 3)
+    assert fitted.background_.shape[1] == 3
+    save(fitted, path)
+    assert load(path).background_.shape == fitted.background_.shape
+    fitted.background_ = np.zeros(shape)
+    save(fitted, path)
+    refused(path, "background_")
+
+
 def test_offsets_whose_differences_wrap_around(path):
     X = np.random.default_rng(0).uniform(size=(30, 6))
     fitted = IntersectionSVC(n_bins=4).fit(X, X[:, 0] > 0.5)

@@ -328,6 +328,11 @@ class TableClassifier(AutoClassifier):
         require(steps, "model_ is not a pipeline behind an encoder of tables")
         require(hasattr(self.model_[-1], "decision_function"), "model_ gives no scores")
         require(isinstance(self.calibration_, ScoreCalibration), "calibration_ is not one")
+        rows = self.background_
+        known = isinstance(rows, np.ndarray) and rows.dtype.kind == "f" and rows.ndim == 2
+        width = len(self.model_[0].get_feature_names_out())
+        fits = rows is None or (known and rows.shape[1] == width)
+        require(fits, f"background_ is no array of {width} columns")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
