@@ -1,5 +1,6 @@
 """The choice of a model: folds, samples, the preference, and that plain candidates bound it."""
 
+import time
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,8 +12,9 @@ from sklearn.datasets import load_breast_cancer, load_digits
 from sklearn.pipeline import Pipeline
 
 from hilbin.auto import choose, row_candidates
+from hilbin.auto.base import Stopwatch
 from hilbin.auto.candidates import climb
-from hilbin.auto.choice import folds_of, held_out_scores, stratified_sample
+from hilbin.auto.choice import Choice, folds_of, held_out_scores, stratified_sample
 
 
 @dataclass
@@ -253,3 +255,32 @@ def test_class_weights_reach_every_candidate():
         scores = candidate.held_out(X, codes, folds, 0)
         assert (scores.argmax(axis=1) == 1).mean() > 0.8, candidate.name
         assert (candidate.make().fit(X, y).predict(X) == "rare").mean() > 0.8, candidate.name
+
+
+def test_time_of_training_is_guessed_from_the_folds():
+    class Best:
+        name, explainable = "b", True
+
+    table = [
+        {"name": "a", "seconds": 9.0, "n_rows": 1},
+        {"name": "b", "seconds": 6.0, "n_rows": 300},
+    ]
+    choice = Choice(Best(), table, np.zeros((800, 2)))
+    assert choice.expected_seconds(3) == pytest.approx(8)  # 2 s for 200 rows
+    Best.explainable = False
+    assert choice.expected_seconds(3) == pytest.approx(32)
+
+
+def test_the_clock_tells_how_much_is_done():
+    told = []
+    watch = Stopwatch(lambda name, done, total: told.append((name, done, total)))
+    with watch.timed_stage("training", 1.0):
+        deadline = time.monotonic() + 20
+        while len(told) < 4 and time.monotonic() < deadline:
+            time.sleep(0.05)
+    assert {(name, total) for name, _, total in told} == {("training", 100)}
+    done = [d for _, d, _ in told]
+    assert done == sorted(done)
+    assert (done[0], done[-1]) == (0, 100)
+    assert 0 < done[1] <= 99
+    assert "training" in watch.seconds

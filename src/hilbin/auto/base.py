@@ -28,6 +28,7 @@ A fitted classifier says in ``metadata_`` how it was made, as JSON can hold it:
 """
 
 import os
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -51,6 +52,7 @@ from hilbin.estimators._fit import ScoreClassifier, agreeing
 from hilbin.inspection import Evidence, Suspicion, collect_evidence, suspicious_labels
 from hilbin.report import write_report
 
+TICK, ALMOST = 0.5, 0.99  # seconds between two looks at the clock; most that it can say
 PACKAGES = ("hilbin", "numpy", "scipy", "scikit-learn", "Pillow")
 
 # name of the stage, how much is done, how much there is
@@ -79,6 +81,26 @@ class Stopwatch:
         took = self.seconds.get(name, 0.0) + time.monotonic() - begin
         self.seconds[name] = round(took, 3)
         self.say(f"{name}: {took:.1f} s")
+
+    @contextmanager
+    def timed_stage(self, name: str, expected: float) -> Iterator[None]:
+        """Time a stage that cannot say how much is done: the clock says it, in per cent."""
+        ended = threading.Event()
+        with self.stage(name, 100) as tell:
+
+            def tick() -> None:
+                begin = time.monotonic()
+                while not ended.wait(TICK):
+                    share = (time.monotonic() - begin) / max(expected, TICK)
+                    tell(int(100 * min(share, ALMOST)))
+
+            ticking = threading.Thread(target=tick, daemon=True)
+            ticking.start()
+            try:
+                yield
+            finally:
+                ended.set()
+                ticking.join()
 
     def say(self, line: str) -> None:
         """Print a line if it is wanted."""

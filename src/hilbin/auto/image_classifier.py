@@ -165,7 +165,7 @@ class ImageClassifier(AutoClassifier):
         rows = self._rows(data, features, found, seed)
         y = rows.labels[~rows.is_copy]
         choice = self._chosen(rows, y, seed, watch)
-        with watch.stage("training"):
+        with watch.timed_stage("training", choice.expected_seconds(FOLDS)):
             classifier = self._trained(choice, rows)
         forget(choice.best)
         scores = _held_out(choice, classifier, rows)

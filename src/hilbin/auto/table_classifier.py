@@ -124,7 +124,7 @@ class TableClassifier(AutoClassifier):
         named = table.names is not None
         groups = column_groups(encoder.get_feature_names_out().tolist()) if named else None
         choice = self._choose(rows, labels, groups, watch)
-        with watch.stage("training"):
+        with watch.timed_stage("training", choice.expected_seconds(self.n_folds)):
             chosen = choice.best.make().fit(rows, labels)
         factors = _factors(self.class_weight, classes, labels)
         scores = choice.scores[:, 1] if classes.size == 2 else choice.scores

@@ -49,18 +49,12 @@ class Console:
     @contextmanager
     def stage(self, name: str, total: int | None = None) -> Iterator[Advance]:
         """A stage of ``total`` steps; yields what is called with the number of steps just done."""
-        begin, steps = time.monotonic(), 0
-
-        def count(done: int) -> None:
-            nonlocal steps
-            steps += done
-            advance(done)
-
+        begin = time.monotonic()
         with self._bar(name, total) as advance:
-            yield count
+            yield advance
         took = time.monotonic() - begin
         self.seconds[name] = self.seconds.get(name, 0.0) + took
-        self.say(f"{name}: {f'{steps}, ' if steps else ''}{took:.1f} s")
+        self.say(f"{name}: {took:.1f} s")
 
     @contextmanager
     def following(self) -> Iterator[Callable[[str, int, int], None]]:
