@@ -4,6 +4,7 @@ Accuracy and time of every rule to combine kernels, the weights they give, and t
 multiple kernel learning against the same updates around LIBSVM.
 """
 
+import json
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable
@@ -292,27 +293,42 @@ def claims_of(tables: dict[str, Any]) -> list[dict[str, Any]]:
     ]  # fmt: skip
 
 
+def recorded() -> dict[str, Any]:
+    """The tables of the last run."""
+    path = harness.RESULTS / "mkl.json"
+    return json.loads(path.read_text(encoding="utf-8"))["figures"] if path.exists() else {}
+
+
+def split(figures: dict[str, Any]) -> dict[str, Any]:
+    """The same tables by kind: accuracy and weights by set, and speed."""
+    tables: dict[str, Any] = {"speed": figures.get("Speed", {})}
+    for kind in ("accuracy", "weights"):
+        names = [key for key in figures if key.endswith(f": {kind}")]
+        tables[kind] = {name.removesuffix(f": {kind}"): figures[name] for name in names}
+    return tables
+
+
 def main() -> None:
     """Measure, claim and record."""
     parser = harness.parser(__doc__)
     parser.add_argument("--cache", type=Path, help="folder for the channels of photographs")
+    parser.add_argument("--part", choices=("accuracy", "speed"), help="only this one; keeps others")
     args = parser.parse_args()
     harness.keep_memory()
     sizes = Sizes(1, 1) if args.quick else Sizes()
-    tables: dict[str, Any] = {"accuracy": {}, "weights": {}, "speed": {}}
+    figures: dict[str, Any] = recorded() if args.part else {}
     with harness.threads(1):
         for name, views in view_sets(args.data, sizes.seeds, args.cache):
             print(f"[{name}]", flush=True)
-            tables["accuracy"][name], tables["weights"][name] = compared(views)
-            if name == "mfeat":
-                tables["speed"] = speed(views, sizes.repeats)
-    figures = {f"{name}: accuracy": table for name, table in tables["accuracy"].items()}
-    figures |= {f"{name}: weights": table for name, table in tables["weights"].items()}
-    figures |= {"Speed": tables["speed"]} if tables["speed"] else {}
+            if args.part != "speed":
+                found = compared(views)
+                figures |= {f"{name}: accuracy": found[0], f"{name}: weights": found[1]}
+            if name == "mfeat" and args.part != "accuracy":
+                figures["Speed"] = speed(views, sizes.repeats)
     harness.record(
         "mkl",
         {**sizes._asdict(), **figures},
-        claims_of(tables),
+        claims_of(split(figures)),
         title="Several descriptions: learned weights of kernels",
         text=TEXT,
         quick=args.quick,

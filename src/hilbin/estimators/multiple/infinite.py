@@ -17,7 +17,7 @@ neighbors of the best (Brent's method).
 learning, 2008.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, replace
 from typing import Any
 
@@ -33,7 +33,7 @@ from hilbin.estimators.kernel.machine import STEPS
 from hilbin.estimators.multiple.base import Training
 from hilbin.estimators.multiple.grams import TiledGrams, gram_of
 from hilbin.estimators.multiple.svc import TOGETHER, MultipleSupportModel, Sums, exactly
-from hilbin.kernels import Gaussian, Kernel
+from hilbin.kernels import Gaussian, Kernel, OnColumns
 from hilbin.solvers import Problem, Result, smo
 from hilbin.solvers.multiple import MultipleResult, Solve, Trial, multiple
 from hilbin.solvers.multiple_machines import Grams, Machine, StoredGrams, svm_trials
@@ -160,7 +160,7 @@ class InfiniteKernelSVC(MultipleSupportModel):
         """Keep the kernels that have a weight."""
         used = np.flatnonzero(result.weights >= LEAST)
         self.kernels_ = [search.kernels[j] for j in used]
-        self.kernel_names_ = [search.names[j] for j in used]
+        self.kernel_names_ = [self.kernel_names_[search.origins[j]] for j in used]
         self.weights_ = result.weights[used] / result.weights[used].sum()
         self.scales_ = np.ones(used.size)
         self.gammas_ = np.array([gamma_of(kernel) for kernel in self.kernels_])
@@ -178,6 +178,47 @@ def recorded(trials: Solve, tried: list[Trial]) -> Solve:
     return solve
 
 
+def energies(family: Any, X: Matrix, coef: Array, n_jobs: int | None) -> Callable[[float], float]:
+    """Return the function of ``gamma`` that is the energy of a kernel of the family.
+
+    The distances of an exponential are computed once, not for every ``gamma``.
+    """
+    D = distances_of(family, X, n_jobs)
+
+    def energy(gamma: float) -> float:
+        if D is None:
+            K = with_gamma(family, gamma)._gram(X, None, n_jobs)
+        else:
+            K = np.multiply(D, -gamma)
+            np.exp(K, out=K)
+        return float(np.sum(coef * (K @ coef)))
+
+    return energy
+
+
+def distances_of(kernel: Any, X: Matrix, n_jobs: int | None) -> Array | None:
+    """Return the distances of a kernel ``exp(-gamma d)``, maybe on columns; None for others."""
+    if kernel._exponential:
+        return np.asarray(kernel._distances(X, None, n_jobs))
+    if isinstance(kernel, OnColumns):
+        return distances_of(kernel.kernel, kernel._taken(X), n_jobs)
+    return None
+
+
+def largest(energy: Callable[[float], float], middle: float) -> tuple[float, float]:
+    """Return the ``gamma`` of the largest energy, and that."""
+
+    def minus(place: float) -> float:
+        return -energy(middle * float(np.exp(place)))
+
+    values = [minus(place) for place in GRID]
+    k = int(np.argmin(values))
+    ends = GRID[max(k - 1, 0)], GRID[min(k + 1, GRID.size - 1)]
+    closer = minimize_scalar(minus, bounds=ends, method="bounded", options={"xatol": 1e-3})
+    place, value = min([(closer.x, closer.fun), (GRID[k], values[k])], key=lambda p: p[1])
+    return middle * float(np.exp(place)), -float(value)
+
+
 class Search:
     """Column generation: kernels so far, and the best one to add."""
 
@@ -188,8 +229,8 @@ class Search:
         self.grams: Grams = training.grams
         self.X = training.X[training.index]
         self.kernels: list[Any] = [*model.kernels_]
-        self.families = [*zip(model.kernel_names_, model.kernels_, strict=True)]
-        self.names = [*model.kernel_names_]
+        self.families = [*model.kernels_]
+        self.origins = [*range(len(self.families))]
         self.objectives: list[float] = []
         self.family_gap = np.inf
         self.weights = np.full(len(self.kernels), 1 / len(self.kernels))
@@ -230,43 +271,27 @@ class Search:
             converged=bool(result.converged and complete),
         )  # fmt: skip
 
-    def _look(self, result: MultipleResult, tried: list[Trial]) -> tuple[tuple[str, Any], bool]:
+    def _look(self, result: MultipleResult, tried: list[Trial]) -> tuple[tuple[int, Any], bool]:
         """Return the kernel of the largest energy, and whether those in use have as much."""
         pairs = [*zip(result.shares, tried, strict=False)]
         dual = sum(share * trial.solution.coef for share, trial in pairs)
         gain = sum(share * trial.gain for share, trial in pairs)
         some = np.flatnonzero(dual.any(axis=1))
-        rows, coef = self.X[some], dual[some]
-
-        def energy(kernel: Kernel) -> float:
-            if not some.size:
-                return 0.0
-            return float(np.sum(coef * (kernel._gram(rows, None, self.model.n_jobs) @ coef)))
-
-        found = [(name, *self._largest(kernel, energy)) for name, kernel in self.families]
-        name, best, most = max(found, key=lambda entry: entry[2])
-        known = max(energy(kernel) for kernel in self.kernels)
+        best, most, known = (0, self.kernels[0]), 0.0, 0.0
+        for j, family in enumerate(self.families):
+            energy = energies(family, self.X[some], dual[some], self.model.n_jobs)
+            mine = [gamma_of(k) for k, i in zip(self.kernels, self.origins, strict=True) if i == j]
+            known = max(known, *map(energy, mine))
+            gamma, found = largest(energy, gamma_of(family))
+            if found > most:
+                best, most = (j, with_gamma(family, gamma)), found
         self.family_gap = result.objective - (gain - 0.5 * max(most, known))
-        return (name, best), most <= (1 + self.model.kernel_tol) * known
+        return best, most <= (1 + self.model.kernel_tol) * known
 
-    def _largest(self, kernel: Any, energy: Any) -> tuple[Any, float]:
-        """Return the kernel of a family that has the largest energy, and that."""
-        center = np.log(gamma_of(kernel))
-
-        def minus(place: float) -> float:
-            return -energy(with_gamma(kernel, float(np.exp(center + place))))
-
-        values = [minus(place) for place in GRID]
-        k = int(np.argmin(values))
-        ends = GRID[max(k - 1, 0)], GRID[min(k + 1, GRID.size - 1)]
-        closer = minimize_scalar(minus, bounds=ends, method="bounded", options={"xatol": 1e-3})
-        place, value = min([(closer.x, closer.fun), (GRID[k], values[k])], key=lambda p: p[1])
-        return with_gamma(kernel, float(np.exp(center + place))), -float(value)
-
-    def _add(self, name: str, kernel: Any) -> None:
+    def _add(self, family: int, kernel: Any) -> None:
         """Add a kernel, with some of the weight of the others."""
         self.kernels.append(kernel)
-        self.names.append(name)
+        self.origins.append(family)
         self.weights = np.append((1 - FIRST) * self.weights, FIRST)
         memory, n_jobs = int(self.model.memory * 2**20), self.model.n_jobs
         if isinstance(self.grams, StoredGrams):
