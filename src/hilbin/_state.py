@@ -74,6 +74,13 @@ DTYPE_KINDS = {"float": "f", "matrix": "f", "int": "iu", "labels": "biufcSUO"}
 ARRAY = re.compile(r"(\w+)\[(.*)\]")
 
 
+class Lengths(dict[str, int]):
+    """The lengths of the axes of a fitted object, which may have none; always true."""
+
+    def __bool__(self) -> bool:
+        return True
+
+
 def require_attributes(owner: Any, **described: str | type) -> dict[str, int]:
     """Compare the attributes that ``fit`` leaves on an object with their descriptions.
 
@@ -94,12 +101,12 @@ def require_attributes(owner: Any, **described: str | type) -> dict[str, int]:
     Returns
     -------
     lengths : dict
-        The length of every named axis; empty if the object is not fitted.
+        The length of every named axis; false if and only if the object is not fitted.
     """
     state = vars(owner)
-    lengths: dict[str, int] = {}
     if not described.keys() & state.keys():
-        return lengths
+        return {}
+    lengths = Lengths()
     # arrays first: they say how long axes are
     for name in sorted(described, key=lambda a: str(described[a]).startswith("=")):
         wanted = described[name]

@@ -28,7 +28,7 @@ from hilbin.estimators import (
 )
 from hilbin.images import BagOfWords
 from hilbin.kernels import Chi2, Exponential
-from hilbin.maps import AdditiveMap, ProductQuantizer
+from hilbin.maps import AdditiveMap, FourierMap, ProductQuantizer
 from hilbin.persist import (
     ModelFileError,
     UnsupportedModelError,
@@ -423,6 +423,16 @@ def test_what_fit_leaves_is_never_none(path, name):
     setattr(fitted, attribute, None)
     save(fitted, path)
     refused(path, attribute)
+
+
+@pytest.mark.parametrize("kind", ["orthogonal", "structured"])
+def test_a_fitted_map_whose_frequencies_are_all_gone(path, kind):
+    fitted = FourierMap(Exponential(Chi2()), n_components=4, kind=kind, random_state=0).fit(
+        np.eye(4)
+    )
+    fitted.frequencies_ = fitted.signs_ = fitted.rows_ = None
+    save(fitted, path)
+    refused(path, "frequencies_ are missing")
 
 
 def test_a_classifier_whose_last_step_gives_no_scores(path):
