@@ -188,6 +188,7 @@ def test_tiny_values_and_huge_weights_make_a_common_problem():
         (lambda X, y: KernelSVC(Intersection()).fit(X * 1e300, y), r"k\(x, x\) is .* too large"),
         (lambda X, y: KernelRidge().fit(X, 1e307 * (y + 1)), r"y\[\d+\] is of size"),
         (lambda X, y: MapSVC().fit(X * 1e200, y), "the square of a gradient"),
+        (lambda X, y: MapSVR().fit(X, 1e308 * y, 3.0 + y), "features, targets or weights"),
         (lambda X, y: StreamPCA(1).fit(X * 1e200), "too large|finite number"),
     ],
 )

@@ -286,7 +286,10 @@ class Task:
             Gradient of the risk at the last step, and ``K`` times it.
         """
         if not (np.isfinite(values).all() and np.isfinite(gradient).all()):
-            raise ValueError("the oracle returned a value or a gradient that is not finite")
+            raise ValueError(
+                "the risk or its gradient is not finite: features, targets or weights are too "
+                "large to compute with; scale them"
+            )
         a_best, a_new = (-float(_dots(point[:1], gradient)[0]) for point in (self.best, self.new))
         at = steps[-1]
         offset = values[-1] + (1 - at) * a_best + at * a_new
