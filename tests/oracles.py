@@ -616,3 +616,59 @@ def regularized_correlations(K, L, first, second):
     right[:p, :p] = Z.T @ Z + first * np.eye(p)
     right[p:, p:] = W.T @ W + second * np.eye(W.shape[1])
     return scipy_eigh(left, right, eigvals_only=True)[::-1]
+
+
+def iou_by_counting(a, b, step=0.25):
+    """Intersection over union of boxes on a grid of ``step``, by counting its cells."""
+    centers = np.arange(-4, 10, step) + step / 2
+    x, y = np.meshgrid(centers, centers)
+    inside = [
+        [(x >= x0) & (x < x1) & (y >= y0) & (y < y1) for x0, y0, x1, y1 in boxes]
+        for boxes in (a, b)
+    ]
+    overlap = np.zeros((len(a), len(b)))
+    for i, one in enumerate(inside[0]):
+        for j, other in enumerate(inside[1]):
+            if (one & other).any():
+                overlap[i, j] = (one & other).sum() / (one | other).sum()
+    return overlap
+
+
+def suppress(boxes, scores, limit):
+    """Greedy non-maximum suppression, pair by pair."""
+    kept = []
+    for at in sorted(range(len(boxes)), key=lambda i: (-scores[i], i)):
+        overlap = iou_by_counting(boxes[[at]], boxes[kept]) if kept else np.zeros((1, 0))
+        if (overlap <= limit).all():
+            kept.append(at)
+    return kept
+
+
+def average_precision(found, truths, ignored, limit=0.5):
+    """Area under precision over recall for boxes of one size in a row, detection by detection."""
+
+    def overlap(one, other):
+        common = max(0, 10 - abs(one[0] - other[0]))
+        return common / (20 - common)
+
+    free = [list(boxes) for boxes in truths]
+    n = sum(map(len, free))
+    if n == 0:
+        return np.nan
+    scored = [(-s, i, k) for i, boxes in enumerate(found) for k, s in enumerate(boxes.scores)]
+    counted = []
+    for minus, i, k in sorted(scored):
+        box = found[i].coordinates[k]
+        best = max(free[i], key=lambda t: overlap(t, box), default=None)
+        if best is not None and overlap(best, box) >= limit:
+            free[i].remove(best)
+            counted.append((minus, True))
+        elif not any(overlap(other, box) >= limit for other in ignored[i]):
+            counted.append((minus, False))
+    counted.sort()
+    right = [sum(true for _, true in counted[: k + 1]) for k in range(len(counted))]
+    area = 0.0
+    for k, (_, true) in enumerate(counted):
+        if true:
+            area += max(right[j] / (j + 1) for j in range(k, len(counted))) / n
+    return area

@@ -1,0 +1,19 @@
+"""Find things in photographs: boxes, their files, and the detectors that find them.
+
+A box is ``[x0, y0, x1, y1)``: pixels from the left and the top, half-open, so that its width is
+``x1 - x0``.
+"""
+
+from hilbin.detect.boxes import Boxes, BoxWarning, iou, sound_boxes, suppress
+from hilbin.detect.matching import Matches, average_precision, match_boxes
+
+__all__ = [
+    "BoxWarning",
+    "Boxes",
+    "Matches",
+    "average_precision",
+    "iou",
+    "match_boxes",
+    "sound_boxes",
+    "suppress",
+]
