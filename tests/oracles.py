@@ -672,3 +672,61 @@ def average_precision(found, truths, ignored, limit=0.5):
         if true:
             area += max(right[j] / (j + 1) for j in range(k, len(counted))) / n
     return area
+
+
+def all_boxes(rows, columns):
+    """Every box ``[x0, y0, x1, y1)`` of whole cells that is not empty."""
+    return [
+        (x0, y0, x1, y1)
+        for y0 in range(rows)
+        for y1 in range(y0 + 1, rows + 1)
+        for x0 in range(columns)
+        for x1 in range(x0 + 1, columns + 1)
+    ]
+
+
+def box_iou(a, b):
+    """Intersection over union of two boxes, one number at a time."""
+    width = max(0, min(a[2], b[2]) - max(a[0], b[0]))
+    height = max(0, min(a[3], b[3]) - max(a[1], b[1]))
+    common = width * height
+    return common / ((a[2] - a[0]) * (a[3] - a[1]) + (b[2] - b[0]) * (b[3] - b[1]) - common)
+
+
+def box_score(cells, box, tables=None, max_density=None):
+    """Score of one box: a sum over cells, or of functions of counts of words (H, W, J)."""
+    x0, y0, x1, y1 = box
+    inside = np.asarray(cells)[y0:y1, x0:x1]
+    if tables is None:
+        return inside.sum()
+    counts = inside.sum(axis=(0, 1))
+    if max_density is None:
+        return sum(table[min(c, len(table) - 1)] for table, c in zip(tables, counts, strict=True))
+    density = counts / ((x1 - x0) * (y1 - y0))
+    nodes = np.linspace(0, max_density, np.shape(tables)[1])
+    return sum(np.interp(d, nodes, table) for table, d in zip(tables, density, strict=True))
+
+
+def augmented_score(cells, box, truth=None, reference=None, **score):
+    """Score of one box with the loss of a true one, added or multiplied."""
+    value = box_score(cells, box, **score)
+    if truth is None:
+        return value
+    loss = 1 - box_iou(box, truth)
+    return value + loss if reference is None else loss * (1 + value - reference)
+
+
+def best_boxes(cells, k=1, limit=0.0, **score):
+    """The best of all boxes, then the best of those that overlap no better one too much."""
+    scored = [(augmented_score(cells, b, **score), b) for b in all_boxes(*np.shape(cells)[:2])]
+    found = []
+    for value, box in sorted(scored, reverse=True):
+        if len(found) < k and all(box_iou(box, other) <= limit for _, other in found):
+            found.append((value, box))
+    return found
+
+
+def best_labels(score, shape, n_labels):
+    """The labels of all places that have the highest score, among all labellings."""
+    every = itertools.product(range(n_labels), repeat=int(np.prod(shape)))
+    return max((np.reshape(labels, shape) for labels in every), key=score)
