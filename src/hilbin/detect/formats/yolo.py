@@ -31,7 +31,7 @@ from hilbin.images.read import image_size
 
 NAME_FILES = ("data.yaml", "data.yml", "dataset.yaml", "classes.txt", "obj.names")
 LEVELS = 4  # folders above the texts that are searched for names
-ITEM = re.compile(r"""\s*(?:(\d+)\s*:\s*)?(?:'([^']*)'|"([^"]*)"|([^,\[\]{}#]+))""")
+ITEM = re.compile(r"""\s*(?:(\d+)\s*:\s*)?(?:'([^']*)'|"([^"]*)"|([^,\[\]{}#\n]+))""")
 
 
 def label_file(image: Path) -> Path:
