@@ -279,6 +279,7 @@ def test_labels_are_chosen(tmp_path):
         ("b.xml", HEAD + "<image file='a.jpg'><box top='1' left='1' width='0' height='5'/>"
                   "<box top='0' left='0' width='5' height='5'/></image>" + TAIL),
         ("a.xml", "<annotation><object/>" + voc()[12:]),
+        ("a.xml", voc(box=(9, 9, 9, 9))[:-13] + voc()[voc().index("<object>") :]),
         ("b.csv", "a.jpg,5,5,nan,9,cat\na.jpg,0,0,5,5,cat\n"),
         ("b.csv", "a.jpg,-5,-5,-1,9,cat\na.jpg,0,0,5,5,cat\n"),
         ("b.json", coco(annotations=[

@@ -4,16 +4,31 @@ A box is ``[x0, y0, x1, y1)``: pixels from the left and the top, half-open, so t
 ``x1 - x0``.
 """
 
-from hilbin.detect.annotations import ImageBoxes, read_boxes, write_boxes
+from hilbin.detect.annotations import read_boxes, write_boxes
 from hilbin.detect.boxes import Boxes, BoxWarning, iou, sound_boxes, suppress
+from hilbin.detect.evaluation import (
+    Detected,
+    DetectorEvaluation,
+    FalseAlarm,
+    Miss,
+    detect_files,
+    evaluate_detector,
+)
+from hilbin.detect.formats.records import ImageBoxes
 from hilbin.detect.matching import Matches, average_precision, match_boxes
 
 __all__ = [
     "BoxWarning",
     "Boxes",
+    "Detected",
+    "DetectorEvaluation",
+    "FalseAlarm",
     "ImageBoxes",
     "Matches",
+    "Miss",
     "average_precision",
+    "detect_files",
+    "evaluate_detector",
     "iou",
     "match_boxes",
     "read_boxes",

@@ -206,9 +206,9 @@ def image_size(path: str | os.PathLike[str]) -> tuple[int, int]:
 
 
 def _open(path: str, max_side: int | None, color: bool, max_pixels: int) -> Any:
-    from PIL import ImageOps
-
     with _opened(path) as picture:
+        from PIL import ImageOps
+
         width, height = picture.size
         _refuse_bomb(path, height, width, max_pixels)
         if max_side is not None:

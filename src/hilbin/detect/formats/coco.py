@@ -90,7 +90,7 @@ def _image(path: Path, name: str) -> Path:
 def write_coco(records: Sequence[ImageBoxes], path: Path) -> dict[Path, bytes]:
     """Return the file of COCO."""
     names = sorted({label for record in records for label in record.labels})
-    images, annotations = [], []
+    images, annotations = [], list[dict[str, Any]]()
     for number, record in enumerate(records, 1):
         size = size_or_none(record.path)
         sides = {} if size is None else {"width": size[0], "height": size[1]}

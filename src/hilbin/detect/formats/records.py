@@ -120,7 +120,7 @@ def _record(source: Path, path: Path, entries: list[Entry]) -> ImageBoxes:
     return ImageBoxes(
         path,
         np.array([one.box for one in kept]),
-        [one.label for one in kept],
+        np.array([one.label for one in kept], object),
         np.array([one.ignore for one in kept], bool),
         None if not scores or None in scores else np.array(scores, np.float64),
     )

@@ -170,8 +170,10 @@ def _voc_box(file: Path, k: int, thing: ElementTree.Element) -> Entry:
     box = thing.find("bndbox")  # of the object itself, not of its parts
     if box is None:
         return Entry(NO_BOX, label, difficult)
-    corners = [as_number(_text(box, c), f"{file}, object {k}, {c}") for c in CORNERS]
-    return Entry((corners[0] - 1, corners[1] - 1, *corners[2:]), label, difficult)
+    x0, y0, x1, y1 = (as_number(_text(box, c), f"{file}, object {k}, {c}") for c in CORNERS)
+    if x1 <= x0 or y1 <= y0:  # a click, not a thing of one pixel
+        return Entry((x0 - 1, y0 - 1, x0 - 1, y0 - 1), label, difficult)
+    return Entry((x0 - 1, y0 - 1, x1, y1), label, difficult)
 
 
 def write_voc(records: Sequence[ImageBoxes], path: Path) -> dict[Path, bytes]:
