@@ -453,7 +453,7 @@ def test_yolo_has_no_ignored_boxes(tmp_path):
         (ImageBoxes("a.jpg", [[0, 0, 1, 1]]), "b.xml", "png", "format must be one of"),
         (ImageBoxes("a.jpg", [[0, 0, 1, 1]], ["\x01"]), "b.xml", None, "XML cannot hold the text"),
         (ImageBoxes("a.jpg", [[0, 0, 1, 1]], ["a\nb"]), "b", "yolo", "a name of one line"),
-        (ImageBoxes("classes.jpg", []), "b", "yolo", "YOLO needs the name classes.txt"),
+        (ImageBoxes("classes.jpg", [], [], []), "b", "yolo", "YOLO needs the name classes.txt"),
         (ImageBoxes("gone.jpg", [[0, 0, 1, 1]], ["a"]), "b", "yolo", "gone.jpg: there is no such"),
     ],
 )

@@ -140,7 +140,7 @@ def _reader_of_text(source: Path) -> Callable[[Path], Iterator[tuple[Path, list[
         if source.suffix == ".txt":
             return read_yolo  # an image without objects
         raise ValueError(f"{source}: is empty")
-    if voc_file_of(source, lines[0].split()[0]).is_file():
+    if os.path.isfile(voc_file_of(source, lines[0].split()[0])):
         return read_voc_list
     words = 0 if any(c in lines[0] for c in DELIMITERS) else len(lines[0].split())
     return read_yolo if words >= 3 or is_list(lines) else read_table

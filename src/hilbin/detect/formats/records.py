@@ -62,7 +62,8 @@ class ImageBoxes:
         n = len(self.boxes)
         labels = [""] * n if self.labels is None else [str(label) for label in self.labels]
         set_field(self, "labels", np.array(labels, object))
-        set_field(self, "ignore", np.asarray([False] * n if self.ignore is None else self.ignore))
+        ignore = np.zeros(n) if self.ignore is None else self.ignore
+        set_field(self, "ignore", np.asarray(ignore, bool))
         if self.scores is not None:
             set_field(self, "scores", np.asarray(self.scores, np.float64))
         for name in ("labels", "ignore", "scores"):
@@ -73,12 +74,12 @@ class ImageBoxes:
     @property
     def truths(self) -> Array:
         """The boxes that count."""
-        return self.boxes[~self.ignore.astype(bool)]
+        return self.boxes[~self.ignore]
 
     @property
     def ignored(self) -> Array:
         """The boxes to ignore."""
-        return self.boxes[self.ignore.astype(bool)]
+        return self.boxes[self.ignore]
 
     def only(self, which: Any) -> "ImageBoxes":
         """Return the same image with some of its boxes: a mask, or indices."""

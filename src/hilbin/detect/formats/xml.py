@@ -9,6 +9,7 @@ A file with a document type is refused before its elements are parsed: entities 
 expand without end, or to read other files.
 """
 
+import os
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -31,7 +32,7 @@ from hilbin.detect.formats.records import (
 )
 from hilbin.files import require_regular
 
-VOC_FOLDERS = (".", "../JPEGImages", "../images", "..", "JPEGImages", "images")
+VOC_FOLDERS = (".", "../JPEGImages", "../images", "..")  # of images, from the file
 CORNERS = ("xmin", "ymin", "xmax", "ymax")
 NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
@@ -155,10 +156,10 @@ def read_voc(path: Path) -> Iterator[tuple[Path, list[Entry]]]:
 
 def _voc_image(file: Path, name: str) -> Path:
     """Return the image of a file of VOC: by its element filename, else by the file's own name."""
-    folders = [(file.parent / folder) for folder in VOC_FOLDERS[:4]]
+    folders = [file.parent / folder for folder in VOC_FOLDERS]
     last = name.replace("\\", "/").rpartition("/")[2]
     for folder in folders if last else ():
-        if (folder / last).is_file():
+        if os.path.isfile(folder / last):  # a name may be too long for Path.is_file
             return Path(folder / last).resolve()
     found = find_by_stem(folders, last) if last else None
     found = found or find_by_stem(folders, file.stem)

@@ -7,6 +7,7 @@ empty one, means that there is nothing to see. Names of classes are in ``data.ya
 ``classes.txt`` or ``obj.names``, in the folder or above it; without them the number is the label.
 """
 
+import os
 import re
 import warnings
 from collections.abc import Iterator, Sequence
@@ -36,9 +37,9 @@ ITEM = re.compile(r"""\s*(?:(\d+)\s*:\s*)?(?:'([^']*)'|"([^"]*)"|([^,\[\]{}#\n]+
 
 def label_file(image: Path) -> Path:
     """Return the text file of an image, whether it exists or not."""
-    swapped = _swapped(image, "images", "labels")
-    beside = image.with_suffix(".txt")
-    return beside if swapped is None or beside.is_file() else swapped.with_suffix(".txt")
+    beside = image.parent / f"{image.stem}.txt"
+    swapped = _swapped(beside, "images", "labels")
+    return beside if swapped is None or os.path.isfile(beside) else swapped
 
 
 def _swapped(path: Path, old: str, new: str) -> Path | None:
@@ -53,7 +54,7 @@ def _swapped(path: Path, old: str, new: str) -> Path | None:
 def read_yolo(path: Path) -> Iterator[tuple[Path, list[Entry]]]:
     """Read the images of a folder, of a list, or of one text file."""
     for image, file in _pairs(path):
-        yield image, _entries(image, file) if file.is_file() else []
+        yield image, _entries(image, file) if os.path.isfile(file) else []
 
 
 def _pairs(path: Path) -> list[tuple[Path, Path]]:
