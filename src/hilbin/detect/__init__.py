@@ -5,12 +5,22 @@ A box is ``[x0, y0, x1, y1)``: pixels from the left and the top, half-open, so t
 """
 
 from hilbin.detect.boxes import Boxes, BoxWarning, iou, sound_boxes, suppress
+from hilbin.detect.detector import DeformableDetector
 from hilbin.detect.matching import Matches, average_precision, match_boxes
+from hilbin.detect.pyramid import CellPyramid, CodedPyramid
+from hilbin.detect.template import Template
+from hilbin.detect.windows import CodedWindowRows, WindowRows
 
 __all__ = [
     "BoxWarning",
     "Boxes",
+    "CellPyramid",
+    "CodedPyramid",
+    "CodedWindowRows",
+    "DeformableDetector",
     "Matches",
+    "Template",
+    "WindowRows",
     "average_precision",
     "iou",
     "match_boxes",
