@@ -6,6 +6,7 @@ A box is ``[x0, y0, x1, y1)``: pixels from the left and the top, half-open, so t
 
 from hilbin.detect.annotations import read_boxes, write_boxes
 from hilbin.detect.boxes import Boxes, BoxWarning, iou, sound_boxes, suppress
+from hilbin.detect.detector import DeformableDetector
 from hilbin.detect.evaluation import (
     Detected,
     DetectorEvaluation,
@@ -16,16 +17,25 @@ from hilbin.detect.evaluation import (
 )
 from hilbin.detect.formats.records import ImageBoxes
 from hilbin.detect.matching import Matches, average_precision, match_boxes
+from hilbin.detect.pyramid import CellPyramid, CodedPyramid
+from hilbin.detect.template import Template
+from hilbin.detect.windows import CodedWindowRows, WindowRows
 
 __all__ = [
     "BoxWarning",
     "Boxes",
+    "CellPyramid",
+    "CodedPyramid",
+    "CodedWindowRows",
+    "DeformableDetector",
     "Detected",
     "DetectorEvaluation",
     "FalseAlarm",
     "ImageBoxes",
     "Matches",
     "Miss",
+    "Template",
+    "WindowRows",
     "average_precision",
     "detect_files",
     "evaluate_detector",
