@@ -12,13 +12,14 @@ from typing import Any
 
 import numpy as np
 
+from hilbin import parallel
 from hilbin._arrays import Array
 from hilbin.detect.boxes import Boxes, iou, sound_boxes
+from hilbin.detect.finding import LOW
 from hilbin.detect.formats.records import ImageBoxes
 from hilbin.detect.matching import FALSE, Matches, match_boxes
 from hilbin.images import ImageError, read_image
 
-LOWEST = -1.5  # score down to which detections are collected
 LIMIT = 0.5  # IoU of a match
 
 
@@ -35,7 +36,7 @@ class Detected:
     size : (int, int)
         Width and height of the image in pixels.
     seconds : float
-        Time for the detection, without reading the file.
+        Time of one processor for the detection, without reading the file.
     error : str or None
         Why the image could not be read.
 
@@ -54,9 +55,13 @@ class Detected:
 
 
 def detect_files(
-    detector: Any, paths: Sequence[Any], *, threshold: float | None = None
+    detector: Any,
+    paths: Sequence[Any],
+    *,
+    threshold: float | None = None,
+    n_jobs: int | None = None,
 ) -> Iterator[Detected]:
-    """Read image files and detect things in each, one after the other.
+    """Read image files and detect things in each, one after the other; few are held at a time.
 
     Parameters
     ----------
@@ -66,6 +71,8 @@ def detect_files(
         Image files. One that cannot be read is told in ``error``.
     threshold : float, optional
         Least score; that of the detector by default.
+    n_jobs : int, optional
+        Number of images that are searched at the same time, as in joblib.
 
     Yields
     ------
@@ -73,21 +80,30 @@ def detect_files(
 
     Examples
     --------
-    >>> from hilbin.detect import detect_files
-    >>> [found.error for found in detect_files(None, ["gone.jpg"])]
+    >>> import numpy as np
+    >>> from hilbin.detect import DeformableDetector, detect_files
+    >>> images = np.random.default_rng(0).integers(0, 80, (4, 64, 64), np.uint8)
+    >>> images[:, 10:42, 20:52] += 120
+    >>> detector = DeformableDetector(area=1024).fit(images, [[[20, 10, 52, 42]]] * 4)
+    >>> [found.error for found in detect_files(detector, ["gone.jpg"])]
     ['there is no such file']
     """
-    for path in paths:
-        try:
-            image = read_image(path, color=True)
-        except ImageError as error:
-            none = Boxes(np.empty((0, 4)), np.empty(0))
-            yield Detected(Path(path), none, (0, 0), 0.0, error.reason)
-            continue
-        begin = time.perf_counter()
-        found = detector.predict([image], threshold=threshold)[0]
-        seconds = time.perf_counter() - begin
-        yield Detected(Path(path), found, (image.shape[1], image.shape[0]), seconds)
+
+    def task(begin: int, end: int) -> Detected:
+        return _detected(detector, Path(paths[begin]), threshold)
+
+    yield from parallel.stream(task, parallel.ranges(len(paths), 1), n_jobs)
+
+
+def _detected(detector: Any, path: Path, threshold: float | None) -> Detected:
+    try:
+        image = read_image(path, color=True)
+    except ImageError as error:
+        return Detected(path, Boxes(np.empty((0, 4)), np.empty(0)), (0, 0), 0.0, error.reason)
+    begin = time.thread_time()
+    found = detector.predict([image], threshold=threshold)[0]
+    seconds = time.thread_time() - begin
+    return Detected(path, found, (image.shape[1], image.shape[0]), seconds)
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,7 +128,7 @@ class DetectorEvaluation:
     average_precision, precision, recall : float
         The area under the curve, and the point of it at the threshold.
     seconds : float
-        Mean time for an image.
+        Mean time of one processor for an image.
 
     Examples
     --------
@@ -157,7 +173,7 @@ class DetectorEvaluation:
 
     @property
     def seconds(self) -> float:
-        """Mean time for an image, without reading it; NaN without images."""
+        """Mean time of one processor for an image, without reading it; NaN without images."""
         return float(np.mean([one.seconds for one in self.found])) if self.found else np.nan
 
     def picture(self, i: int) -> Array:
@@ -263,7 +279,8 @@ def evaluate_detector(
     detector: Any,
     records: Sequence[ImageBoxes],
     *,
-    lowest: float = LOWEST,
+    lowest: float = LOW,
+    n_jobs: int | None = None,
     callback: Callable[[str, int, int], None] | None = None,
 ) -> DetectorEvaluation:
     """Compare what a detector finds with boxes that people drew.
@@ -276,6 +293,8 @@ def evaluate_detector(
         Images that it was not fitted to, and their boxes, as of :func:`read_boxes`.
     lowest : float, default=-1.5
         Score down to which detections are collected, or the threshold if that is lower.
+    n_jobs : int, optional
+        Number of images that are searched at the same time, as in joblib.
     callback : callable, optional
         Called with the name of the stage, the number of images done, and their number.
 
@@ -285,15 +304,28 @@ def evaluate_detector(
 
     Examples
     --------
-    >>> from hilbin.detect import evaluate_detector
-    >>> evaluate_detector(None, []).records
-    []
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import numpy as np
+    >>> from PIL import Image
+    >>> from hilbin.detect import DeformableDetector, ImageBoxes, evaluate_detector
+    >>> images = np.random.default_rng(0).integers(0, 80, (5, 64, 64), np.uint8)
+    >>> images[:, 10:42, 20:52] += 120
+    >>> detector = DeformableDetector(area=1024).fit(images[:4], [[[20, 10, 52, 42]]] * 4)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "new.png"
+    ...     Image.fromarray(images[4]).save(path)
+    ...     found = evaluate_detector(detector, [ImageBoxes(path, [[20, 10, 52, 42]])])
+    >>> found.average_precision
+    1.0
     """
-    threshold = float(getattr(detector, "threshold_", 0.0))
+    threshold = float(detector.threshold_)
     found: list[Detected] = []
     kept: list[ImageBoxes] = []
     unreadable = []
-    stream = detect_files(detector, [r.path for r in records], threshold=min(lowest, threshold))
+    paths = [record.path for record in records]
+    low = min(lowest, threshold)
+    stream = detect_files(detector, paths, threshold=low, n_jobs=n_jobs)
     tell = callback or (lambda name, done, total: None)
     tell("detecting", 0, len(records))
     for done, (record, one) in enumerate(zip(records, stream, strict=True), 1):

@@ -51,8 +51,8 @@ class ImageBoxes:
 
     path: Path
     boxes: Array
-    labels: Array = None  # type: ignore[assignment]
-    ignore: Array = None  # type: ignore[assignment]
+    labels: Any = None
+    ignore: Any = None
     scores: Array | None = None
 
     def __post_init__(self) -> None:
@@ -121,7 +121,7 @@ def _record(source: Path, path: Path, entries: list[Entry]) -> ImageBoxes:
     return ImageBoxes(
         path,
         np.array([one.box for one in kept]),
-        np.array([one.label for one in kept], object),
+        [one.label for one in kept],
         np.array([one.ignore for one in kept], bool),
         None if not scores or None in scores else np.array(scores, np.float64),
     )
