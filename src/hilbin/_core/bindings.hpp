@@ -65,5 +65,6 @@ void define_vision(nb::module_& m);
 void define_words(nb::module_& m);
 void define_smo(nb::module_& m);
 void define_boxes(nb::module_& m);
+void define_pyramid(nb::module_& m);
 
 }  // namespace hilbin

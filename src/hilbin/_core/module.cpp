@@ -282,4 +282,5 @@ NB_MODULE(HILBIN_MODULE, m) {
   define_words(m);
   define_smo(m);
   define_boxes(m);
+  define_pyramid(m);
 }

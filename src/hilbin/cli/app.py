@@ -6,40 +6,19 @@ What a command needs is imported when it runs, so that ``hilbin --help`` is quic
 import json
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
-from typer.core import TyperCommand, TyperGroup
 
 from hilbin.cli import _arguments as arguments
+from hilbin.cli import _detect_app
 from hilbin.cli._console import Console
+from hilbin.cli._help import Command, Group
 from hilbin.cli._outcome import DONE, FAILED, SOME_UNREADABLE, command, complain, require_new
-
-
-class _Command(TyperCommand):
-    """A command whose help shows no type of flags."""
-
-    def get_params(self, ctx: Any) -> Any:
-        return _without_types_of_flags(super().get_params(ctx))
-
-
-class _Group(TyperGroup):
-    """Commands whose help shows no type of flags."""
-
-    def get_params(self, ctx: Any) -> Any:
-        return _without_types_of_flags(super().get_params(ctx))
-
-
-def _without_types_of_flags(parameters: list[Any]) -> list[Any]:
-    for one in parameters:
-        if getattr(one, "is_flag", False):
-            one.metavar = ""
-    return parameters
-
 
 app = typer.Typer(
     name="hilbin",
-    cls=_Group,
+    cls=Group,
     help="Images in, labels out: learning with kernels on histograms and images.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -67,7 +46,7 @@ def _main(
     pass
 
 
-@app.command("train", cls=_Command)
+@app.command("train", cls=Command)
 @command
 def train_command(
     source: arguments.Source,
@@ -111,7 +90,7 @@ def train_command(
     return SOME_UNREADABLE if unreadable else DONE
 
 
-@app.command("eval", cls=_Command)
+@app.command("eval", cls=Command)
 @command
 def eval_command(
     model: arguments.ModelFile,
@@ -142,7 +121,7 @@ def eval_command(
     return SOME_UNREADABLE if outcome.unreadable else DONE
 
 
-@app.command("predict", cls=_Command)
+@app.command("predict", cls=Command)
 @command
 def predict_command(
     model: arguments.ModelFile,
@@ -177,7 +156,7 @@ def predict_command(
     return SOME_UNREADABLE if found.unreadable else DONE
 
 
-@app.command("explain", cls=_Command)
+@app.command("explain", cls=Command)
 @command
 def explain_command(
     model: arguments.ModelFile,
@@ -213,7 +192,7 @@ def explain_command(
     return DONE
 
 
-@app.command("info", cls=_Command)
+@app.command("info", cls=Command)
 @command
 def info_command(model: arguments.ModelFile, as_json: arguments.AsJson = False) -> int:
     """Show what a model file holds and how it was made."""
@@ -227,7 +206,7 @@ def info_command(model: arguments.ModelFile, as_json: arguments.AsJson = False) 
     return DONE
 
 
-@app.command("demo", cls=_Command)
+@app.command("demo", cls=Command)
 @command
 def demo_command(
     out: arguments.OutFolder = Path("hilbin-demo"),
@@ -242,3 +221,6 @@ def demo_command(
     shown = demo(out, seed=seed, jobs=jobs, console=Console(quiet))
     print(json.dumps(asdict(shown)) if as_json else summary(shown))
     return DONE
+
+
+app.add_typer(_detect_app.app)

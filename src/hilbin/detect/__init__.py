@@ -4,22 +4,51 @@ A box is ``[x0, y0, x1, y1)``: pixels from the left and the top, half-open, so t
 ``x1 - x0``.
 """
 
+from hilbin.detect.annotations import read_boxes, write_boxes
 from hilbin.detect.boxes import Boxes, BoxWarning, iou, sound_boxes, suppress
 from hilbin.detect.cells import WordCells, restriction_kernel
+from hilbin.detect.detector import DeformableDetector
+from hilbin.detect.evaluation import (
+    Detected,
+    DetectorEvaluation,
+    FalseAlarm,
+    Miss,
+    detect_files,
+    evaluate_detector,
+)
+from hilbin.detect.formats.records import ImageBoxes
 from hilbin.detect.matching import Matches, average_precision, match_boxes
+from hilbin.detect.pyramid import CellPyramid, CodedPyramid
 from hilbin.detect.search import BestBox, best_box
+from hilbin.detect.template import Template
+from hilbin.detect.windows import CodedWindowRows, WindowRows
 
 __all__ = [
     "BestBox",
     "BoxWarning",
     "Boxes",
+    "CellPyramid",
+    "CodedPyramid",
+    "CodedWindowRows",
+    "DeformableDetector",
+    "Detected",
+    "DetectorEvaluation",
+    "FalseAlarm",
+    "ImageBoxes",
     "Matches",
+    "Miss",
+    "Template",
+    "WindowRows",
     "WordCells",
     "average_precision",
     "best_box",
+    "detect_files",
+    "evaluate_detector",
     "iou",
     "match_boxes",
+    "read_boxes",
     "restriction_kernel",
     "sound_boxes",
     "suppress",
+    "write_boxes",
 ]

@@ -75,7 +75,7 @@ class Boxes:
     def _check_state(self) -> None:
         as_coordinates(self.coordinates, "coordinates")
         for name, value in self._of_each().items():
-            shape = np.shape(value)
+            shape = () if value is None else np.shape(value)
             fits = value is None or shape == (len(self.coordinates),)
             require(fits, f"{name} has shape {shape} for {len(self.coordinates)} boxes")
 
