@@ -5,6 +5,7 @@ A box is ``[x0, y0, x1, y1)``: pixels from the left and the top, half-open, so t
 """
 
 from hilbin.detect.annotations import read_boxes, write_boxes
+from hilbin.detect.box_model import BoxModel
 from hilbin.detect.boxes import Boxes, BoxWarning, iou, sound_boxes, suppress
 from hilbin.detect.cells import WordCells, restriction_kernel
 from hilbin.detect.detector import DeformableDetector
@@ -17,6 +18,7 @@ from hilbin.detect.evaluation import (
     evaluate_detector,
 )
 from hilbin.detect.formats.records import ImageBoxes
+from hilbin.detect.localizer import BoxExplanation, BoxLocalizer
 from hilbin.detect.matching import Matches, average_precision, match_boxes
 from hilbin.detect.pyramid import CellPyramid, CodedPyramid
 from hilbin.detect.search import BestBox, best_box
@@ -25,6 +27,9 @@ from hilbin.detect.windows import CodedWindowRows, WindowRows
 
 __all__ = [
     "BestBox",
+    "BoxExplanation",
+    "BoxLocalizer",
+    "BoxModel",
     "BoxWarning",
     "Boxes",
     "CellPyramid",
