@@ -125,7 +125,7 @@ def test_faces_are_found(words, pictures):
 def test_contributions_sum_up_to_the_score(normalized, pictures):
     images, boxes = pictures
     model = BoxLocalizer(LBP(), normalized=normalized, n_nodes=3).fit(images[:6], boxes[:6])
-    found = model.explain(images[8])
+    (found,) = model.explain(images[8:9])
     rows, columns = found.cells.shape
     size = np.array([96 / columns, 80 / rows] * 2)
     x0, y0, x1, y1 = np.rint(found.box / size).astype(int)
@@ -138,7 +138,7 @@ def test_contributions_sum_up_to_the_score(normalized, pictures):
 
 def test_the_picture(pictures):
     images, boxes = pictures
-    found = BoxLocalizer(LBP()).fit(images[:4], boxes[:4]).explain(images[5])
+    (found,) = BoxLocalizer(LBP()).fit(images[:4], boxes[:4]).explain(images[5:6])
     ax = localization(found, truth=boxes[5])
     drawn = [patch.get_bbox().extents for patch in ax.patches]
     np.testing.assert_allclose(drawn, [found.box, boxes[5]])

@@ -49,11 +49,12 @@ class BoxModel:
 
     Examples
     --------
-    The thing is made of word 1:
-
     >>> import numpy as np
     >>> from hilbin.detect import BoxModel, WordCells
     >>> from hilbin.estimators import StructuredSVM
+
+    The thing is made of word 1:
+
     >>> rng = np.random.default_rng(0)
     >>> images, boxes = [], []
     >>> for _ in range(20):

@@ -318,19 +318,23 @@ class BoxLocalizer(BaseEstimator):
         pairs = zip(np.nan_to_num(found), boxes, strict=True)
         return float(np.mean([iou([one], [other])[0, 0] for one, other in pairs]))
 
-    def explain(self, image: Any) -> BoxExplanation:
-        """Say which part of an image won: what its cells contribute to the score of the best box.
+    def explain(self, images: Any) -> list[BoxExplanation]:
+        """Say which parts of images won: what cells contribute to the scores of the best boxes.
 
         Parameters
         ----------
-        image : path or array
+        images : sequence of paths or arrays
+            Images that can be read.
 
         Returns
         -------
-        explanation : BoxExplanation
+        explanations : list of BoxExplanation
         """
         check_is_fitted(self, "svm_")
-        grid, model, coef = self._grid(image), self.svm_.model_, self.svm_.coef_
+        return [self._explained(self._grid(source)) for source in as_sources(images)]
+
+    def _explained(self, grid: _Grid) -> BoxExplanation:
+        model, coef = self.svm_.model_, self.svm_.coef_
         found = model.search(grid.cells, coef)
         cells = model.contributions(grid.cells, coef, found.boxes[0])
         box = found.boxes[0] * grid.cell_size

@@ -15,7 +15,7 @@ def localization(
     Parameters
     ----------
     explanation : BoxExplanation
-        What :meth:`hilbin.detect.BoxLocalizer.explain` returns.
+        One of those that :meth:`hilbin.detect.BoxLocalizer.explain` returns.
     truth : array-like of shape (4,), optional
         The true box ``[x0, y0, x1, y1)`` in pixels; its edges are dashed.
     opacity : float, default=0.55

@@ -118,10 +118,11 @@ class StructuredRisk:
 
     Examples
     --------
-    Two classes, with the joint features of a class in its own half of the vector:
-
     >>> import numpy as np
     >>> from hilbin.solvers import StructuredRisk, bundle
+
+    Two classes; the feature of an example is in the place of its class:
+
     >>> joint = lambda x, y: np.eye(2)[y] * x
     >>> loss = lambda y, z: float(y != z)
     >>> worst = lambda x, v, y: int(np.argmax(v * x + (np.arange(2) != y)))

@@ -18,7 +18,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from hilbin._arrays import Array
-from hilbin._state import require
+from hilbin._state import require, require_attributes
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +57,7 @@ class MulticlassModel:
     @property
     def size(self) -> int:
         """Number of weights."""
-        return len(self.classes) * (self.n_features or 0)
+        return np.size(self.classes) * (self.n_features or 0)
 
     def for_data(self, X: Any, y: Any) -> Self:
         """Return the model of the classes and the features of these examples."""
@@ -105,13 +105,11 @@ class MulticlassModel:
 
     def _check_state(self) -> None:
         """Raise ``ValueError`` if loaded classes and costs do not fit together."""
-        if not isinstance(self.classes, np.ndarray) or self.n_features is None:
+        if self.n_features is None:
             return
-        require(self.classes.ndim == 1 and self.classes.size > 0, "classes is not a list")
-        k = self.classes.size
-        fits = isinstance(self.cost, np.ndarray) and self.cost.dtype == np.float64
-        require(fits and self.cost.shape == (k, k), "cost is not one for each pair of classes")
-        require(self.n_features >= 1, "n_features is not a number of features")
+        require_attributes(self, classes="labels[k]", cost="float64[k, k]")
+        require(self.classes.size > 0 and self.n_features >= 1, "there are no classes or features")
+        require(np.isfinite(self.cost).all(), "cost is not finite")
 
 
 @dataclass(frozen=True, eq=False)

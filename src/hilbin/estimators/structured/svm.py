@@ -102,11 +102,12 @@ class StructuredSVM(CallbackSupportMixin, BaseEstimator):
 
     Examples
     --------
-    Digits in sequences, in which every digit follows the one before:
-
     >>> import numpy as np
     >>> from sklearn.datasets import load_digits
     >>> from hilbin.estimators import ChainModel, StructuredSVM
+
+    Digits in sequences, in which every digit follows the one before:
+
     >>> X, y = load_digits(return_X_y=True)
     >>> rng = np.random.default_rng(0)
     >>> starts = rng.integers(0, 10, 60)
@@ -294,3 +295,6 @@ class StructuredSVM(CallbackSupportMixin, BaseEstimator):
             require(np.isfinite(self.coef_).all(), "coef_ is not finite")
             size = getattr(model, "size", self.coef_.size)
             require(size == self.coef_.size, f"model_ has {size} weights, not {self.coef_.size}")
+            rows = getattr(model, "rows", False)
+            features = vars(self).get("n_features_in_") if rows else None
+            require(features == (model.n_features if rows else None), "n_features_in_ is wrong")
