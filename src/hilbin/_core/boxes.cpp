@@ -58,9 +58,40 @@ struct Words {
   }
 };
 
+void require_integral(const nb::ndarray<int32_t, nb::ndim<3>, nb::c_contig, nb::device::cpu>& out, size_t rows, size_t columns,
+                      size_t words) {
+  require(words >= 1 && out.shape(0) == rows + 1 && out.shape(1) == columns + 1 && out.shape(2) == words, "out has the wrong shape");
+}
+
+void define_integrals(nb::module_& m) {
+  using Out = nb::ndarray<int32_t, nb::ndim<3>, nb::c_contig, nb::device::cpu>;
+
+  // Words below 0 are none.
+  m.def("integrate_words", [](Matrix<const int32_t> words, Out out) {
+    nb::gil_scoped_release release;
+    const ptrdiff_t n_words = ptrdiff_t(out.shape(2));
+    require_integral(out, words.shape(0), words.shape(1), out.shape(2));
+    const int32_t* word = words.data();
+    require(std::all_of(word, word + words.size(), [=](int32_t w) { return w < n_words; }), "word out of range");
+    auto add = [=](ptrdiff_t cell, int32_t* row) { if (word[cell] >= 0) ++row[word[cell]]; };
+    integrate_counts(ptrdiff_t(words.shape(0)), ptrdiff_t(words.shape(1)), n_words, add, out.data());
+  }, "words"_array, "out"_array);
+
+  m.def("integrate_counts", [](Counts counts, Out out) {
+    nb::gil_scoped_release release;
+    const ptrdiff_t n_words = ptrdiff_t(counts.shape(2));
+    require_integral(out, counts.shape(0), counts.shape(1), counts.shape(2));
+    auto add = [=, count = counts.data()](ptrdiff_t cell, int32_t* row) {
+      for (ptrdiff_t j = 0; j < n_words; ++j) row[j] += count[cell * n_words + j];
+    };
+    integrate_counts(ptrdiff_t(counts.shape(0)), ptrdiff_t(counts.shape(1)), n_words, add, out.data());
+  }, "counts"_array, "out"_array);
+}
+
 }  // namespace
 
 void define_boxes(nb::module_& m) {
+  define_integrals(m);
   m.def("best_run", [](Scores scores, Vector<int32_t> box) {
     nb::gil_scoped_release release;
     require_grid(ptrdiff_t(scores.shape(0)), ptrdiff_t(scores.shape(1)));

@@ -129,6 +129,24 @@ struct WordCounts {
   }
 };
 
+// Sum counts over all boxes that begin in the first cell: out[y + 1, x + 1, j] for the cells [0, y] x [0, x]. `add` adds
+// the counts of a cell to those of its row.
+template <class Add> inline void integrate_counts(ptrdiff_t rows, ptrdiff_t columns, ptrdiff_t words, Add add, int32_t* out) {
+  std::vector<int32_t> row(static_cast<size_t>(words));
+  const ptrdiff_t band = (columns + 1) * words;
+  std::fill(out, out + band, 0);
+  for (ptrdiff_t y = 0; y < rows; ++y) {
+    std::fill(row.begin(), row.end(), 0);
+    const int32_t* above = out + y * band;
+    int32_t* here = out + (y + 1) * band;
+    std::fill(here, here + words, 0);
+    for (ptrdiff_t x = 0; x < columns; ++x) {
+      add(y * columns + x, row.data());
+      for (ptrdiff_t j = 0, at = (x + 1) * words; j < words; ++j, ++at) here[at] = above[at] + row[size_t(j)];
+    }
+  }
+}
+
 // A function of the count of every word, the sum of one that rises and one that falls: their tables.
 struct Tables {
   const double *rising, *falling;

@@ -23,9 +23,11 @@ from typing import Any
 import numpy as np
 
 from hilbin._arrays import Array
+from hilbin._core import core
 from hilbin.detect.boxes import as_coordinates
 
 MOST_WORDS = np.iinfo(np.int32).max
+MOST_DIFFERENT = 1 << 20
 
 
 class WordCells:
@@ -59,15 +61,23 @@ class WordCells:
             )
         if given.size == 0:
             raise ValueError(f"words has no cell: its shape is {given.shape}")
-        self.counts = _one_hot(given, n_words) if given.ndim == 2 else _checked(given, n_words)
-        self.shape = self.counts.shape[:2]
-        self.n_words = int(self.counts.shape[2])
+        self.shape = given.shape[:2]
+        self.n_words = _number_of_words(given, n_words)
+        self._words = np.ascontiguousarray(given, np.int32)
+
+    @cached_property
+    def counts(self) -> Array:
+        """How often every word is in every cell, int32 (rows, columns, n_words)."""
+        if self._words.ndim == 3:
+            return self._words
+        return (self._words[:, :, None] == np.arange(self.n_words)).astype(np.int32)
 
     @cached_property
     def integral(self) -> Array:
         """Counts of the boxes that begin in the first cell, int32 (rows + 1, columns + 1, j)."""
-        sums = np.zeros((self.shape[0] + 1, self.shape[1] + 1, self.n_words), np.int32)
-        np.cumsum(self.counts.cumsum(axis=0, dtype=np.int32), axis=1, out=sums[1:, 1:])
+        sums = np.empty((self.shape[0] + 1, self.shape[1] + 1, self.n_words), np.int32)
+        integrate = core.integrate_words if self._words.ndim == 2 else core.integrate_counts
+        integrate(self._words, sums)
         return sums
 
     def histograms(self, boxes: Any) -> Array:
@@ -119,20 +129,20 @@ class WordCells:
         return whole
 
 
-def _one_hot(words: Array, n_words: int | None) -> Array:
-    most = int(words.max()) + 1
-    n_words = max(most, 1) if n_words is None else n_words
-    if most > n_words:
-        raise ValueError(f"words has the word {most - 1}, but n_words={n_words}")
-    return (words[:, :, None] == np.arange(n_words)).astype(np.int32)
-
-
-def _checked(counts: Array, n_words: int | None) -> Array:
-    if n_words not in (None, counts.shape[2]):
-        raise ValueError(f"words has counts of {counts.shape[2]} words, but n_words={n_words}")
-    if counts.min() < 0 or counts.sum(dtype=np.float64) > MOST_WORDS:
+def _number_of_words(words: Array, n_words: int | None) -> int:
+    """Return the number of words, or raise an error if there are others."""
+    if words.ndim == 2:
+        most = int(words.max()) + 1
+        if most > (MOST_DIFFERENT if n_words is None else n_words):
+            raise ValueError(
+                f"words has the word {most - 1}, but n_words={n_words or MOST_DIFFERENT}"
+            )
+        return max(most, 1) if n_words is None else int(n_words)
+    if n_words not in (None, words.shape[2]):
+        raise ValueError(f"words has counts of {words.shape[2]} words, but n_words={n_words}")
+    if words.min() < 0 or words.sum(dtype=np.float64) > MOST_WORDS:
         raise ValueError("words has a count that is negative, or too many words")
-    return np.ascontiguousarray(counts, np.int32)
+    return int(words.shape[2])
 
 
 def restriction_kernel(

@@ -137,7 +137,7 @@ def best_box(
             return _best_runs(scores, k)
         return _search(core.best_boxes, (scores,), k, (loss, float(limit), max_nodes))
     words = cells if isinstance(cells, WordCells) else WordCells(cells, len(np.asarray(tables)))
-    arrays: tuple[Any, ...] = (words.integral, *_monotone(tables, words.n_words, max_density))
+    arrays: tuple[Any, ...] = (words.integral, *_monotone(tables, words, max_density))
     if max_density is None:
         return _search(core.best_boxes_of_counts, arrays, k, (loss, float(limit), max_nodes))
     arrays += (float(max_density),)
@@ -168,21 +168,23 @@ def _loss(truth: Any, reference: float | None) -> Array:
     return np.array([y0, y1, x0, x1, *([] if reference is None else [float(reference)])])
 
 
-def _monotone(tables: Any, n_words: int, max_density: float | None) -> tuple[Array, Array]:
+def _monotone(tables: Any, words: WordCells, max_density: float | None) -> tuple[Array, Array]:
     """Return the parts of the functions that rise, with the first value, and that fall."""
     values = np.asarray(tables, np.float64)
     least = 1 if max_density is None else 2
-    if values.ndim != 2 or values.shape[0] != n_words or values.shape[1] < least:
+    if values.ndim != 2 or values.shape[0] != words.n_words or values.shape[1] < least:
         raise ValueError(
-            f"tables must have a row of {least} numbers or more for each of {n_words} words, got "
-            f"the shape {values.shape}"
+            f"tables must have a row of {least} numbers or more for each of {words.n_words} words, "
+            f"got the shape {values.shape}"
         )
     if not np.isfinite(values).all():
         raise ValueError("tables is not finite: NaN and inf are refused")
     if max_density is not None:
         require_positive("max_density", max_density)
+    else:  # no count is above that of the whole grid
+        values = values[:, : int(words.integral[-1, -1].max()) + 1]
     steps = np.diff(values, axis=1)
-    zero = np.zeros((n_words, 1))
+    zero = np.zeros((len(values), 1))
     rising = np.hstack([values[:, :1], np.maximum(steps, 0)]).cumsum(axis=1)
     return rising, np.hstack([zero, np.minimum(steps, 0)]).cumsum(axis=1)
 
