@@ -99,7 +99,7 @@ class BoxLocalizer(BaseEstimator):
         What is counted in cells: ``BagOfWords``, ``Centrist``, ``LBP`` or ``ColorHistogram`` of
         :mod:`hilbin.images`; ``BagOfWords(n_words=256)`` by default. Copies are fitted. Their
         ``max_side`` is how far large images are reduced.
-    C : float, default=10.0
+    C : float, default=1.0
         Weight of the losses.
     cell : int, default=8
         Side of a cell in pixels, of images as far as they are reduced.
@@ -155,7 +155,7 @@ class BoxLocalizer(BaseEstimator):
     """
 
     words: Any = None
-    C: float = 10.0
+    C: float = 1.0
     _: KW_ONLY
     cell: int = 8
     normalized: bool = False
