@@ -5,9 +5,9 @@ import json
 
 import numpy as np
 import pytest
+from cli_results import only_line
 from PIL import Image
 from scenes import write_scenes
-from test_bad_input import only_line
 
 from hilbin.detect import iou, read_boxes, write_boxes
 
@@ -58,7 +58,7 @@ def test_run_prints_and_writes_boxes(drawn, model, tmp_path, cli, cli_json):
         assert iou(expected.boxes, boxes).max(axis=1).min() > 0.5
         assert {one["label"] for one in image["boxes"]} == {"face"}
     count = sum(len(one["boxes"]) for one in told["images"])
-    rows = list(csv.DictReader(files["csv"].open()))
+    rows = list(csv.DictReader(files["csv"].read_text().splitlines()))
     assert len(rows) == count
     for file in files.values():
         again = read_boxes(file)
@@ -109,7 +109,7 @@ def test_the_page_and_the_mistakes(model, drawn, tmp_path, cli):
     words = ("--report", page, "--csv", table, "--quiet")
     said = cli("detect", "eval", model, tmp_path / "wrong.csv", *words).stdout
     assert said.splitlines()[-2:] == [str(page), str(table)]
-    rows = list(csv.DictReader(table.open()))
+    rows = list(csv.DictReader(table.read_text().splitlines()))
     kinds = [row["kind"] for row in rows]
     assert kinds.count("miss") == 3
     assert kinds.count("false alarm") == 6
@@ -166,6 +166,7 @@ def test_nothing_to_learn_from(tmp_path, cli, name, text, message):
     assert not output.exists()
 
 
+@pytest.mark.filterwarnings("default")  # the command prints them
 def test_boxes_and_images_that_cannot_be_used_are_named(tmp_path, cli):
     records = write_scenes(tmp_path, 6)
     records[5].path.write_text("no image")
@@ -179,6 +180,7 @@ def test_boxes_and_images_that_cannot_be_used_are_named(tmp_path, cli):
     assert sum("scene 5.png" in line and "cannot be read" in line for line in lines) == 1
 
 
+@pytest.mark.filterwarnings("default")  # the command prints them
 def test_boxes_of_one_image(tmp_path, cli):
     write_boxes(write_scenes(tmp_path, 1), tmp_path / "b.csv")
     words = ("detect", "train", tmp_path / "b.csv", "-o", tmp_path / "m.hilbin", *SMALL)
