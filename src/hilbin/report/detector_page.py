@@ -21,7 +21,6 @@ from hilbin.report.markup import (
     fraction,
     image,
     join,
-    number,
     percent,
     plural,
     section,
@@ -120,11 +119,11 @@ def _headline(page: _Page) -> Html:
     facts = [
         (f"test {plural(len(found.records), 'image')}", f"{len(found.records):,}"),
         (plural(n_boxes, "box to find", "boxes to find"), f"{n_boxes:,}"),
-        (f"recall at the threshold {number(found.threshold)}", percent(found.recall)),
+        (f"recall at the threshold {signed(found.threshold)}", percent(found.recall)),
         ("precision there", percent(found.precision)),
         (plural(n_missed, "miss", "misses"), f"{n_missed:,}"),
         (plural(n_false, "false alarm"), f"{n_false:,}"),
-        ("per image, without reading it", _milliseconds(found.seconds)),
+        (f"per image of {_megapixels(found)} on one processor", _milliseconds(found.seconds)),
     ]
     rows = join(fill("<div><dt>{k}</dt><dd>{v}</dd></div>", k=k, v=v) for k, v in facts)
     return fill(
@@ -139,6 +138,11 @@ def _headline(page: _Page) -> Html:
 
 def _three_digits(value: float) -> str:
     return DASH if np.isnan(value) else f"{value:.3f}"
+
+
+def _megapixels(found: DetectorEvaluation) -> str:
+    pixels = [width * height for width, height in (one.size for one in found.found)]
+    return f"{np.mean(pixels or [0]) / 1e6:.2f} megapixels"
 
 
 def _milliseconds(seconds: float) -> str:
@@ -242,9 +246,9 @@ def _false_alarms(page: _Page, most: int) -> Html:
     if not alarms:
         return section("alarms", "False alarms", "There is no false alarm.")
     lead = (
-        "Detections that match no box, the highest scores first. One that overlaps a box by "
-        "nearly 0.5 is badly placed; one that overlaps a box by more is a second detection of the "
-        "same thing, or that box lacks in the file. "
+        "Detections that match no box, the highest scores first. An IoU a little below 0.5 means "
+        "a badly placed box, 0.5 and more a second detection of the same thing, 0 a confusion, or "
+        "a thing that nobody drew a box around. "
     )
     cards = [
         _figure(
@@ -264,7 +268,7 @@ def _gallery(anchor: str, title: str, lead: str, cards: list[Html], total: int) 
         anchor,
         title,
         lead + shown_of(len(cards), total, anchor if anchor == "misses" else "false alarms"),
-        fill('<div class="cards plain">{c}</div>', c=join(cards)),
+        fill('<div class="cards">{c}</div>', c=join(cards)),
     )
 
 

@@ -37,7 +37,7 @@ def glyphs(cells: Array, side: int = 20) -> Array:
     drawn = np.einsum("yxk,kij->yixj", strength, _strokes(side))
     picture = drawn.reshape(len(cells) * side, -1)
     highest = picture.max(initial=0.0) or 1.0
-    return as_rgb((255 * np.sqrt(picture / highest)).astype(np.uint8))
+    return as_rgb((255 * picture / highest).astype(np.uint8))
 
 
 @cache
