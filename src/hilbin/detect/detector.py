@@ -61,6 +61,7 @@ from hilbin.images.read import as_sources, source_name
 Callback = Callable[[str, int, int], object]
 MOST_WORDS = 256
 
+
 @estimator
 class DeformableDetector(BaseEstimator):
     """Find objects in images, after learning from images with boxes around them.
@@ -227,9 +228,7 @@ class DeformableDetector(BaseEstimator):
             return None
         return learn_words(data, self.n_words, _smallest(shapes), self.upsample_, rng)
 
-    def _read(
-        self, data: TrainingImages, shapes: Sequence[Shape], tell: Callback
-    ) -> list[Pyramid]:
+    def _read(self, data: TrainingImages, shapes: Sequence[Shape], tell: Callback) -> list[Pyramid]:
         """Return the pyramids of the images that can be read; ``data`` forgets the others."""
         count = len(data.sources)
         smallest = _smallest(shapes)
@@ -345,7 +344,9 @@ class DeformableDetector(BaseEstimator):
         )
         return cells if self.words_ is None else cells.encoded(self.words_)
 
-    def find(self, pyramid: Pyramid, threshold: float | None = None, *, exact: bool = False) -> Found:
+    def find(
+        self, pyramid: Pyramid, threshold: float | None = None, *, exact: bool = False
+    ) -> Found:
         """Return the windows that are found in one pyramid.
 
         Parameters
@@ -448,7 +449,9 @@ class DeformableDetector(BaseEstimator):
         if not fitted:
             return
         templates = self.templates_
-        require(templates and all(isinstance(t, Template) for t in templates), "templates_ is wrong")
+        require(
+            templates and all(isinstance(t, Template) for t in templates), "templates_ is wrong"
+        )
         require(-8 <= self.upsample_ <= 3, "upsample_ is out of range")
         require(fitted.get("words", 1) <= MOST_WORDS, "there are too many words")
         calibration = self.calibration_

@@ -75,9 +75,7 @@ def _aspects(boxes: Array) -> Array:
     return width / height
 
 
-def overlaps(
-    levels: Levels, shape: Shape, boxes: Array, least: float
-) -> list[tuple[Array, Array]]:
+def overlaps(levels: Levels, shape: Shape, boxes: Array, least: float) -> list[tuple[Array, Array]]:
     """Return for every box the windows whose IoU with it is at least ``least``, and the IoU.
 
     Only levels on which windows have about the size of the box are looked at.

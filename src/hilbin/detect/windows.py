@@ -90,9 +90,9 @@ class WindowRows(_Windows):
     >>> image = np.random.default_rng(0).integers(0, 256, (80, 120, 3), np.uint8)
     >>> rows = WindowRows([CellPyramid.of(image, smallest=(6, 6))], (8, 8))
     >>> rows.shape
-    (279, 2048)
+    (304, 2048)
     >>> rows.scores(np.ones((1, 2048), np.float32)).shape
-    (279, 1)
+    (304, 1)
     """
 
     def __init__(
