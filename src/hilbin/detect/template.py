@@ -79,7 +79,7 @@ class Template:
             deformation="float32[p, 4]",
             least="float",
         )
-        require(3 <= min(axes["h"], axes["w"]), "a root is smaller than its context")
+        require(min(axes["h"], axes["w"]) >= 3, "a root is smaller than its context")
         require(max(axes["h"], axes["w"]) <= 1 << 10, "a root is too large")
         for name in ("root", "parts", "deformation"):
             require(np.isfinite(getattr(self, name)).all(), f"{name} of a template is not finite")
