@@ -35,7 +35,6 @@ from hilbin.detect.learning import (
     MAX_ITER,
     Learned,
     TrainingWindows,
-    bundle_solver,
     choose_components,
     choose_shape,
     choose_upsample,
@@ -214,7 +213,7 @@ class DeformableDetector(BaseEstimator):
         data.assign(component)
         self.words_ = self._choose_words(data, shapes, rng)
         pyramids = self._read(data, shapes, tell)
-        learned = self._learn(data, pyramids, shapes, tell)
+        learned = self._learn(data, pyramids, shapes, rng, tell)
         self.templates_ = [one.template for one in learned]
         self._calibrate(data, pyramids, learned, rng, tell)
         return self
@@ -250,6 +249,7 @@ class DeformableDetector(BaseEstimator):
         data: TrainingImages,
         pyramids: list[Any],
         shapes: Sequence[Shape],
+        rng: Any,
         tell: Callback,
     ) -> list[Learned]:
         """Learn a template for every shape."""
@@ -273,7 +273,9 @@ class DeformableDetector(BaseEstimator):
                         C=self.C,
                         mirror=self.mirror,
                         tol=self.tol,
-                        solve=bundle_solver(callback, self.max_iter),
+                        rng=rng,
+                        max_iter=self.max_iter,
+                        callback=callback,
                     )
                 learned.append(one)
                 fit.say(k, one.result)
