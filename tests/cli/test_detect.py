@@ -271,3 +271,21 @@ def test_the_same_boxes_in_every_format_give_the_same_detector(drawn, tmp_path, 
 def test_json_is_json(model, drawn, cli):
     said = cli("detect", "eval", model, drawn / "test.json", "--json", "--quiet").stdout
     assert json.loads(said)["mistakes"] == []
+
+
+@pytest.mark.parametrize("mode", ["RGB", "RGBA", "P", "I;16", "turned"])
+def test_images_of_every_kind(model, drawn, tmp_path, cli_json, mode):
+    plain = Image.open(drawn / "test" / "scene 100.png")
+    path = tmp_path / "one.png"
+    if mode == "I;16":
+        Image.fromarray(np.asarray(plain).astype(np.uint16) * 257).save(path)
+    elif mode == "turned":  # stored on its side, with a note that says so
+        exif = Image.Exif()
+        exif[0x0112] = 6
+        plain.transpose(Image.Transpose.ROTATE_90).save(path, exif=exif)
+    else:
+        plain.convert(mode).save(path)
+    told = cli_json("detect", "run", model, drawn / "test" / "scene 100.png", path, "--quiet")
+    first, second = ([one["box"] for one in image["boxes"]] for image in told["images"])
+    assert len(first) == 2
+    np.testing.assert_allclose(first, second)
