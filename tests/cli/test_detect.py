@@ -26,7 +26,7 @@ def drawn(tmp_path_factory):
 @pytest.fixture(scope="session")
 def model(drawn):
     """A detector of these faces."""
-    from hilbin.cli.detect import DetectOptions, train_detector
+    from hilbin.cli.detect.train import DetectOptions, train_detector
 
     options = {"label": "face", "area": 1600.0, "jobs": 1}
     output = drawn / "faces.hilbin"
