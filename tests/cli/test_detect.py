@@ -184,7 +184,18 @@ def test_boxes_and_images_that_cannot_be_used_are_named(tmp_path, cli):
 def test_boxes_of_one_image(tmp_path, cli):
     write_boxes(write_scenes(tmp_path, 1), tmp_path / "b.csv")
     words = ("detect", "train", tmp_path / "b.csv", "-o", tmp_path / "m.hilbin", *SMALL)
-    assert "one image" in cli(*words).stderr
+    result = cli(*words)
+    assert "one image" in result.stderr
+    assert "threshold 0, not calibrated: one image" in result.stdout
+
+
+@pytest.mark.filterwarnings("default")
+def test_a_budget_ends_the_training(drawn, tmp_path, cli, cli_json):
+    words = ("detect", "train", drawn / "train.xml", "-o", tmp_path / "m", "--label", "face")
+    result = cli(*words, *SMALL, "--budget", "0.001s")
+    assert "has not converged" in result.stderr
+    assert "training was cut short" in result.stdout
+    assert not cli_json("info", tmp_path / "m")["metadata"]["converged"]
 
 
 def test_unreachable_boxes_are_listed(tmp_path, cli, cli_json):

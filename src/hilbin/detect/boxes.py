@@ -26,7 +26,6 @@ import numpy as np
 from hilbin._arrays import Array
 from hilbin._state import require
 
-
 AT_ONCE = 128  # boxes of which all pairs are compared by one call of NumPy
 
 

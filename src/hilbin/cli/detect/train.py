@@ -159,6 +159,7 @@ def _about(
         "label": "" if len(labels) != 1 else labels.pop(),
         "boxes": int(sum(len(record.truths) for record in records)),
         "images": len(records),
+        "images with boxes": sum(len(record.truths) > 0 for record in records),
         "cells": [[shape[0], shape[2]] for shape in (one.shape for one in detector.filters_)],
         "threshold": float(detector.threshold_),
         "unreachable": len(detector.unreachable_),
@@ -172,12 +173,14 @@ def _about(
 def summary(trained: TrainedDetector) -> str:
     """Return what ``hilbin detect train`` prints."""
     about = trained.about
+    left_out = about["images with boxes"] > 1
+    reason = "best F1 in images that were left out" if left_out else "not calibrated: one image"
     cells = ", ".join(f"{rows} by {columns}" for rows, columns in about["cells"])
     what = about["label"] or "things"
     lines = [
         f"{trained.output}: a detector of {what}, {cells} cells, learned from {about['boxes']} "
         f"boxes in {about['images']} images, {size_of(trained.n_bytes)}",
-        f"threshold {about['threshold']:.3g}, the one of best F1 in images that were left out",
+        f"threshold {about['threshold']:.3g}, {reason}",
     ]
     for one in trained.detector.unreachable_:
         lines.append(
