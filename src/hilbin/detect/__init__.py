@@ -18,10 +18,12 @@ from hilbin.detect.evaluation import (
 from hilbin.detect.formats.records import ImageBoxes
 from hilbin.detect.matching import Matches, average_precision, match_boxes
 from hilbin.detect.pyramid import CellPyramid, CodedPyramid
+from hilbin.detect.reasons import BoxReasons, explain_box
 from hilbin.detect.template import Template
 from hilbin.detect.windows import CodedWindowRows, WindowRows
 
 __all__ = [
+    "BoxReasons",
     "BoxWarning",
     "Boxes",
     "CellPyramid",
@@ -39,6 +41,7 @@ __all__ = [
     "average_precision",
     "detect_files",
     "evaluate_detector",
+    "explain_box",
     "iou",
     "match_boxes",
     "read_boxes",

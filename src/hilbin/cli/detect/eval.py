@@ -61,7 +61,7 @@ def evaluate(
             found,
             report,
             title=f"{Path(model).stem}: {about.get('label') or 'detector'}",
-            filters=[one.transpose(0, 2, 1) for one in detector.filters_],
+            detector=detector,
             about=about,
         )
     return found
