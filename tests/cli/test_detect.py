@@ -5,9 +5,9 @@ import json
 
 import numpy as np
 import pytest
+from cli_results import only_line
 from PIL import Image
 from scenes import write_scenes
-from test_bad_input import only_line
 
 from hilbin.detect import iou, read_boxes, write_boxes
 
@@ -26,7 +26,7 @@ def drawn(tmp_path_factory):
 @pytest.fixture(scope="session")
 def model(drawn):
     """A detector of these faces."""
-    from hilbin.cli.detect import DetectOptions, train_detector
+    from hilbin.cli.detect.train import DetectOptions, train_detector
 
     options = {"label": "face", "area": 1600.0, "jobs": 1}
     output = drawn / "faces.hilbin"
@@ -58,7 +58,7 @@ def test_run_prints_and_writes_boxes(drawn, model, tmp_path, cli, cli_json):
         assert iou(expected.boxes, boxes).max(axis=1).min() > 0.5
         assert {one["label"] for one in image["boxes"]} == {"face"}
     count = sum(len(one["boxes"]) for one in told["images"])
-    rows = list(csv.DictReader(files["csv"].open()))
+    rows = list(csv.DictReader(files["csv"].read_text().splitlines()))
     assert len(rows) == count
     for file in files.values():
         again = read_boxes(file)
@@ -109,7 +109,7 @@ def test_the_page_and_the_mistakes(model, drawn, tmp_path, cli):
     words = ("--report", page, "--csv", table, "--quiet")
     said = cli("detect", "eval", model, tmp_path / "wrong.csv", *words).stdout
     assert said.splitlines()[-2:] == [str(page), str(table)]
-    rows = list(csv.DictReader(table.open()))
+    rows = list(csv.DictReader(table.read_text().splitlines()))
     kinds = [row["kind"] for row in rows]
     assert kinds.count("miss") == 3
     assert kinds.count("false alarm") == 6
@@ -166,6 +166,7 @@ def test_nothing_to_learn_from(tmp_path, cli, name, text, message):
     assert not output.exists()
 
 
+@pytest.mark.filterwarnings("default")  # the command prints them
 def test_boxes_and_images_that_cannot_be_used_are_named(tmp_path, cli):
     records = write_scenes(tmp_path, 6)
     records[5].path.write_text("no image")
@@ -179,10 +180,22 @@ def test_boxes_and_images_that_cannot_be_used_are_named(tmp_path, cli):
     assert sum("scene 5.png" in line and "cannot be read" in line for line in lines) == 1
 
 
+@pytest.mark.filterwarnings("default")  # the command prints them
 def test_boxes_of_one_image(tmp_path, cli):
     write_boxes(write_scenes(tmp_path, 1), tmp_path / "b.csv")
     words = ("detect", "train", tmp_path / "b.csv", "-o", tmp_path / "m.hilbin", *SMALL)
-    assert "one image" in cli(*words).stderr
+    result = cli(*words)
+    assert "one image" in result.stderr
+    assert "threshold 0, not calibrated: one image" in result.stdout
+
+
+@pytest.mark.filterwarnings("default")
+def test_a_budget_ends_the_training(drawn, tmp_path, cli, cli_json):
+    words = ("detect", "train", drawn / "train.xml", "-o", tmp_path / "m", "--label", "face")
+    result = cli(*words, *SMALL, "--budget", "0.001s")
+    assert "has not converged" in result.stderr
+    assert "training was cut short" in result.stdout
+    assert not cli_json("info", tmp_path / "m")["metadata"]["converged"]
 
 
 def test_unreachable_boxes_are_listed(tmp_path, cli, cli_json):
@@ -269,3 +282,21 @@ def test_the_same_boxes_in_every_format_give_the_same_detector(drawn, tmp_path, 
 def test_json_is_json(model, drawn, cli):
     said = cli("detect", "eval", model, drawn / "test.json", "--json", "--quiet").stdout
     assert json.loads(said)["mistakes"] == []
+
+
+@pytest.mark.parametrize("mode", ["RGB", "RGBA", "P", "I;16", "turned"])
+def test_images_of_every_kind(model, drawn, tmp_path, cli_json, mode):
+    plain = Image.open(drawn / "test" / "scene 100.png")
+    path = tmp_path / "one.png"
+    if mode == "I;16":
+        Image.fromarray(np.asarray(plain).astype(np.uint16) * 257).save(path)
+    elif mode == "turned":  # stored on its side, with a note that says so
+        exif = Image.Exif()
+        exif[0x0112] = 6
+        plain.transpose(Image.Transpose.ROTATE_90).save(path, exif=exif)
+    else:
+        plain.convert(mode).save(path)
+    told = cli_json("detect", "run", model, drawn / "test" / "scene 100.png", path, "--quiet")
+    first, second = ([one["box"] for one in image["boxes"]] for image in told["images"])
+    assert len(first) == 2
+    np.testing.assert_allclose(first, second)

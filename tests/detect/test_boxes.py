@@ -1,4 +1,5 @@
 import pickle
+from unittest import mock
 
 import numpy as np
 import oracles
@@ -7,7 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+import hilbin.detect.boxes as module
 from hilbin.detect import Boxes, BoxWarning, iou, sound_boxes, suppress
+from hilbin.persist import ModelFileError, load, save
 
 ROW = [[0, 0, 10, 10], [1, 0, 11, 10], [8, 0, 18, 10], [30, 0, 40, 10]]
 
@@ -43,10 +46,12 @@ def test_suppress_of_the_specification(limit, kept):
     np.testing.assert_array_equal(suppress(Boxes(ROW, scores=[4, 3, 2, 1]), limit=limit), kept)
 
 
-@given(st.data(), boxes(12), st.sampled_from([0.0, 0.3, 0.5, 1.0]))
-def test_suppress_is_greedy(data, a, limit):
+@given(st.data(), boxes(12), st.sampled_from([0.0, 0.3, 0.5, 1.0]), st.sampled_from([1, 3, 128]))
+def test_suppress_is_greedy_however_many_are_compared_at_once(data, a, limit, at_once):
     scores = data.draw(arrays(np.float64, len(a), elements=st.integers(0, 3)))
-    assert suppress(a, scores, limit=limit).tolist() == oracles.suppress(a, scores, limit)
+    with mock.patch.object(module, "AT_ONCE", at_once):
+        kept = suppress(a, scores, limit=limit)
+    assert kept.tolist() == oracles.suppress(a, scores, limit)
 
 
 @pytest.mark.parametrize(
@@ -86,6 +91,18 @@ def test_boxes_can_be_pickled():
     copy = pickle.loads(pickle.dumps(Boxes(ROW, scores=[1, 2, 3, 4])))
     np.testing.assert_array_equal(copy.coordinates, ROW)
     assert copy.scores.tolist() == [1, 2, 3, 4]
+
+
+def test_boxes_can_be_saved(tmp_path):
+    boxes = Boxes(ROW, scores=[4, 3, 2, 1], labels=list("abcd"))
+    save(boxes, tmp_path / "boxes.hilbin")
+    loaded = load(tmp_path / "boxes.hilbin")
+    np.testing.assert_array_equal(loaded.coordinates, ROW)
+    assert loaded.labels.tolist() == list("abcd")
+    object.__setattr__(boxes, "scores", np.ones(3))
+    save(boxes, tmp_path / "forged.hilbin")
+    with pytest.raises(ModelFileError, match="scores has shape"):
+        load(tmp_path / "forged.hilbin")
 
 
 def test_unusable_boxes_are_named_and_left_out():

@@ -2,11 +2,12 @@ import re
 
 import numpy as np
 import pytest
-from scenes import write_scenes
+from scenes import scene, write_scenes
 
-from hilbin.detect import Boxes, Detected, DetectorEvaluation, ImageBoxes
+from hilbin.detect import Boxes, DeformableDetector, Detected, DetectorEvaluation, ImageBoxes
+from hilbin.images import FHOG
 from hilbin.report import write_detector_report
-from hilbin.report.glyphs import cells_of, glyphs
+from hilbin.report.glyphs import glyphs
 
 
 @pytest.fixture
@@ -20,10 +21,15 @@ def evaluation(tmp_path):
     return DetectorEvaluation(records, found, 0.5, [{"path": "x<i>.jpg", "reason": "is empty"}])
 
 
-def test_the_page_tells_what_is_wrong(evaluation, tmp_path):
-    filters = [np.random.default_rng(0).normal(size=(6, 7, 32))]
+@pytest.fixture(scope="module")
+def detector():
+    images, boxes = zip(*[scene(seed)[:2] for seed in range(6)], strict=True)
+    return DeformableDetector(area=1600, random_state=0).fit(images, boxes)
+
+
+def test_the_page_tells_what_is_wrong(evaluation, detector, tmp_path):
     page = write_detector_report(
-        evaluation, tmp_path / "p.html", title="<faces>", filters=filters, about={"seed": 3}
+        evaluation, tmp_path / "p.html", title="<faces>", detector=detector, about={"seed": 3}
     )
     text = page.read_text(encoding="utf-8")
     assert f"{evaluation.average_precision:.3f}" in text
@@ -32,7 +38,8 @@ def test_the_page_tells_what_is_wrong(evaluation, tmp_path):
         assert f'href="#{anchor}"' in text
     assert len(re.findall("no detection near it|score \\+0.1", text)) == len(evaluation.misses())
     assert text.count(" with a box") == len(evaluation.false_alarms())
-    assert "6 by 7 cells" in text
+    assert "7 by 7 cells" in text
+    assert text.count("adds to the score</figcaption>") >= len(evaluation.misses())
     assert "<faces>" not in text
     assert "x<i>.jpg" not in text
 
@@ -62,7 +69,7 @@ def test_glyphs_are_strokes_along_edges():
     """A vertical edge has horizontal gradients, and its stroke is vertical."""
     picture = np.zeros((96, 96), np.uint8)
     picture[:, 48:] = 255
-    drawn = glyphs(cells_of(picture), side=21)[:, :, 0].astype(float)
+    drawn = glyphs(FHOG(cell=8).local(picture)[0].features, side=21)[:, :, 0].astype(float)
     middle = drawn[5 * 21 : 7 * 21, 5 * 21 : 7 * 21]
     across, down = middle.mean(axis=0), middle.mean(axis=1)
     assert across.max() > 3 * down.max()

@@ -92,6 +92,39 @@ inline void filter_scores(const float* cells, const Grid& grid, ptrdiff_t channe
     }
 }
 
+// A filter whose rows are filled up to whole vectors with 0.
+inline std::vector<float> in_whole_vectors(const float* filter, ptrdiff_t rows, ptrdiff_t columns) {
+  constexpr int L = lanes<float>;
+  const ptrdiff_t stride = (columns + L - 1) / L * L;
+  std::vector<float> out(size_t(rows * stride), 0.0f);
+  for (ptrdiff_t i = 0; i < rows; ++i) std::copy(filter + i * columns, filter + (i + 1) * columns, out.data() + i * stride);
+  return out;
+}
+
+// The score of a filter in whole vectors at one place.
+inline float filter_score(const float* cells, ptrdiff_t columns, const float* filter, ptrdiff_t rows, ptrdiff_t vectors) {
+  constexpr int L = lanes<float>;
+  Vec<float> sum[4] = {};
+  ptrdiff_t i = 0;
+  for (; i + 4 <= rows; i += 4)
+    for (ptrdiff_t v = 0; v < vectors * L; v += L)
+#pragma GCC unroll 4
+      for (int k = 0; k < 4; ++k) sum[k] += load(cells + (i + k) * columns + v) * load(filter + (i + k) * vectors * L + v);
+  for (; i < rows; ++i)
+    for (ptrdiff_t v = 0; v < vectors * L; v += L) sum[0] += load(cells + i * columns + v) * load(filter + i * vectors * L + v);
+  const Vec<float> total = (sum[0] + sum[1]) + (sum[2] + sum[3]);
+  float out = 0;
+  for (int l = 0; l < L; ++l) out += total[l];
+  return out;
+}
+
+// Adds slope times the window at one place to sums in whole vectors.
+inline void filter_sum(const float* cells, ptrdiff_t columns, float slope, ptrdiff_t rows, ptrdiff_t vectors, float* sums) {
+  constexpr int L = lanes<float>;
+  for (ptrdiff_t i = 0; i < rows; ++i, cells += columns, sums += vectors * L)
+    for (ptrdiff_t v = 0; v < vectors * L; v += L) store(sums + v, load(sums + v) + slope * load(cells + v));
+}
+
 // Adds slope times window to `sums`, whose rows are filled up to whole vectors, for every place whose slope is not 0.
 inline void filter_sums(const float* cells, const Grid& grid, ptrdiff_t channels, const float* slopes, const Grid& filter,
                         float* sums) {
@@ -101,11 +134,8 @@ inline void filter_sums(const float* cells, const Grid& grid, ptrdiff_t channels
   for (ptrdiff_t y = 0; y < places.rows; ++y)
     for (ptrdiff_t x = 0; x < places.columns; ++x) {
       const float slope = slopes[y * places.columns + x];
-      if (slope == 0) continue;
-      const float* at = cells + y * channels * grid.columns + x;
-      float* to = sums;
-      for (ptrdiff_t row = 0; row < filter.rows * channels; ++row, at += grid.columns, to += vectors * L)
-        for (ptrdiff_t v = 0; v < vectors; ++v) store(to + v * L, load(to + v * L) + slope * load(at + v * L));
+      if (slope != 0)
+        filter_sum(cells + y * channels * grid.columns + x, grid.columns, slope, filter.rows * channels, vectors, sums);
     }
 }
 
@@ -188,16 +218,27 @@ inline void lookup_scores_of_one(const uint8_t* codes, const Grid& grid, const T
   }
 }
 
-// Adds to sums (cells of the filter, words) the slopes of the places where each word stands.
+// The score of one filter at one place, of a table (cells of the filter, words).
+inline float lookup_score(const uint8_t* codes, ptrdiff_t columns, const float* table, ptrdiff_t words, const Grid& filter) {
+  float sum[4] = {};
+  for (ptrdiff_t i = 0; i < filter.rows; ++i, codes += columns)
+    for (ptrdiff_t j = 0; j < filter.columns; ++j, table += words) sum[j & 3] += table[codes[j]];
+  return (sum[0] + sum[1]) + (sum[2] + sum[3]);
+}
+
+// Adds the slope of one place to sums (cells of the filter, words) where its words stand.
+inline void lookup_sum(const uint8_t* codes, ptrdiff_t columns, float slope, ptrdiff_t words, const Grid& filter, float* sums) {
+  for (ptrdiff_t i = 0; i < filter.rows; ++i, codes += columns)
+    for (ptrdiff_t j = 0; j < filter.columns; ++j, sums += words) sums[codes[j]] += slope;
+}
+
+// The same of all places.
 inline void lookup_sums(const uint8_t* codes, const Grid& grid, const float* slopes, ptrdiff_t words, const Grid& filter, float* sums) {
   const Grid places = grid.places(filter);
   for (ptrdiff_t y = 0; y < places.rows; ++y)
     for (ptrdiff_t x = 0; x < places.columns; ++x) {
       const float slope = slopes[y * places.columns + x];
-      if (slope == 0) continue;
-      float* table = sums;
-      for (ptrdiff_t i = 0; i < filter.rows; ++i)
-        for (ptrdiff_t j = 0; j < filter.columns; ++j, table += words) table[codes[(y + i) * grid.columns + x + j]] += slope;
+      if (slope != 0) lookup_sum(codes + y * grid.columns + x, grid.columns, slope, words, filter, sums);
     }
 }
 

@@ -13,6 +13,7 @@ namespace {
 template <class T> using Cube = nb::ndarray<T, nb::ndim<3>, nb::c_contig, nb::device::cpu>;
 template <class T> using Tesseract = nb::ndarray<T, nb::ndim<4>, nb::c_contig, nb::device::cpu>;
 using Floats = Vector<const float>;
+using Places = Vector<const int64_t>;
 
 constexpr ptrdiff_t most_side = 1 << 15;
 
@@ -50,7 +51,32 @@ struct Levels {
       place += size;
     }
   }
+
+  // Calls task(i, grid, where it begins in cells, row, column) for every chosen place.
+  template <class Task> void at_each(const Grid& filter, const Places& chosen, Task task) const {
+    std::vector<ptrdiff_t> ends;
+    ptrdiff_t end = 0;
+    for (const Grid& grid : grids) ends.push_back(end += grid.places(filter).size());
+    for (size_t i = 0; i < chosen.shape(0); ++i) {
+      const int64_t place = chosen.data()[i];
+      require(place >= 0 && place < end, "a place is out of range");
+      const size_t level = size_t(std::upper_bound(ends.begin(), ends.end(), ptrdiff_t(place)) - ends.begin());
+      const Grid places = grids[level].places(filter);
+      const ptrdiff_t rest = ptrdiff_t(place) - (ends[level] - places.size());
+      task(i, grids[level], begins[level], rest / places.columns, rest % places.columns);
+    }
+  }
 };
+
+// Calls task(sums, vectors), whose sums have rows of whole vectors, and adds them to `out` (rows, channels, columns).
+template <class Task> void add_in_whole_vectors(const Grid& filter, float* out, Task task) {
+  constexpr int L = lanes<float>;
+  const ptrdiff_t rows = filter.rows * cell_channels, vectors = (filter.columns + L - 1) / L;
+  std::vector<float> sums(size_t(rows * vectors * L), 0.0f);
+  task(sums.data(), vectors);
+  for (ptrdiff_t i = 0; i < rows; ++i)
+    for (ptrdiff_t j = 0; j < filter.columns; ++j) out[i * filter.columns + j] += sums[size_t(i * vectors * L + j)];
+}
 
 // The filters (count, rows, channels, columns).
 Grid filter_grid(const Tesseract<const float>& filters) {
@@ -128,15 +154,43 @@ void define_filters(nb::module_& m) {
     const Grid filter = {ptrdiff_t(out.shape(0)), ptrdiff_t(out.shape(2))};
     const Levels levels = levels_of(cells, shapes);
     require(ptrdiff_t(slopes.shape(0)) == levels.places(filter), "slopes has the wrong length");
-    constexpr int L = lanes<float>;
-    const ptrdiff_t rows = filter.rows * cell_channels, stride = (filter.columns + L - 1) / L * L;
-    std::vector<float> sums(size_t(rows * stride), 0.0f);
-    levels.each(filter, [&](const Grid& grid, ptrdiff_t begin, ptrdiff_t place) {
-      filter_sums(cells.data() + begin * cell_channels, grid, cell_channels, slopes.data() + place, filter, sums.data());
+    add_in_whole_vectors(filter, out.data(), [&](float* sums, ptrdiff_t) {
+      levels.each(filter, [&](const Grid& grid, ptrdiff_t begin, ptrdiff_t place) {
+        filter_sums(cells.data() + begin * cell_channels, grid, cell_channels, slopes.data() + place, filter, sums);
+      });
     });
-    for (ptrdiff_t i = 0; i < rows; ++i)
-      for (ptrdiff_t j = 0; j < filter.columns; ++j) out.data()[i * filter.columns + j] += sums[size_t(i * stride + j)];
   }, "cells"_array, "shapes"_array, "slopes"_array, "out"_array);
+
+  // The same at chosen places.
+  m.def("filter_scores_at", [](Floats cells, Shapes shapes, Places places, Tesseract<const float> filters, Matrix<float> out) {
+    nb::gil_scoped_release release;
+    const Grid filter = filter_grid(filters);
+    const Levels levels = levels_of(cells, shapes);
+    require(out.shape(0) == filters.shape(0) && out.shape(1) == places.shape(0), "out has the wrong shape");
+    const ptrdiff_t rows = filter.rows * cell_channels, vectors = (filter.columns + lanes<float> - 1) / lanes<float>;
+    for (size_t f = 0; f < filters.shape(0); ++f) {
+      const std::vector<float> padded = in_whole_vectors(filters.data() + ptrdiff_t(f) * rows * filter.columns, rows, filter.columns);
+      levels.at_each(filter, places, [&](size_t i, const Grid& grid, ptrdiff_t begin, ptrdiff_t y, ptrdiff_t x) {
+        const float* at = cells.data() + (begin + y * grid.columns) * cell_channels + x;
+        out.data()[f * out.shape(1) + i] = filter_score(at, grid.columns, padded.data(), rows, vectors);
+      });
+    }
+  }, "cells"_array, "shapes"_array, "places"_array, "filters"_array, "out"_array);
+
+  m.def("filter_sums_at", [](Floats cells, Shapes shapes, Places places, Floats slopes, Cube<float> out) {
+    nb::gil_scoped_release release;
+    require(ptrdiff_t(out.shape(1)) == cell_channels && out.size(), "out has the wrong shape");
+    const Grid filter = {ptrdiff_t(out.shape(0)), ptrdiff_t(out.shape(2))};
+    const Levels levels = levels_of(cells, shapes);
+    require(slopes.shape(0) == places.shape(0), "slopes has the wrong length");
+    add_in_whole_vectors(filter, out.data(), [&](float* sums, ptrdiff_t vectors) {
+      levels.at_each(filter, places, [&](size_t i, const Grid& grid, ptrdiff_t begin, ptrdiff_t y, ptrdiff_t x) {
+        if (slopes.data()[i] == 0) return;
+        const float* at = cells.data() + (begin + y * grid.columns) * cell_channels + x;
+        filter_sum(at, grid.columns, slopes.data()[i], filter.rows * cell_channels, vectors, sums);
+      });
+    });
+  }, "cells"_array, "shapes"_array, "places"_array, "slopes"_array, "out"_array);
 
   // The number of the nearest word of every cell; words are columns.
   m.def("encode_cells", [](Floats cells, Shapes shapes, Matrix<const float> words, Floats half, Vector<uint8_t> codes) {
@@ -181,11 +235,26 @@ void define_lookups(nb::module_& m) {
     }
   }, "codes"_array, "shapes"_array, "tables"_array, "out"_array);
 
-  m.def("lookup_places", [](Codes codes, Shapes shapes, Tesseract<const int16_t> tables, Matrix<int16_t> out) {
+  // The same of one filter (rows, columns, words) at chosen places.
+  m.def("lookup_places_at", [](Codes codes, Shapes shapes, Places places, Cube<const float> table, Vector<float> out) {
     nb::gil_scoped_release release;
-    require(tables.shape(3) == 16, "whole numbers are of 16 filters");
-    look_up(codes, shapes, tables, out, lookup_scores<int16_t, 16>);
-  }, "codes"_array, "shapes"_array, "tables"_array, "out"_array);
+    const Grid filter = {ptrdiff_t(table.shape(0)), ptrdiff_t(table.shape(1))};
+    const Levels levels = levels_of(codes, shapes, table.shape(2));
+    require(table.size() > 0 && out.shape(0) == places.shape(0), "out has the wrong length");
+    levels.at_each(filter, places, [&](size_t i, const Grid& grid, ptrdiff_t begin, ptrdiff_t y, ptrdiff_t x) {
+      out.data()[i] = lookup_score(codes.data() + begin + y * grid.columns + x, grid.columns, table.data(), ptrdiff_t(table.shape(2)), filter);
+    });
+  }, "codes"_array, "shapes"_array, "places"_array, "table"_array, "out"_array);
+
+  m.def("lookup_slopes_at", [](Codes codes, Shapes shapes, Places places, Floats slopes, Cube<float> sums) {
+    nb::gil_scoped_release release;
+    const Grid filter = {ptrdiff_t(sums.shape(0)), ptrdiff_t(sums.shape(1))};
+    const Levels levels = levels_of(codes, shapes, sums.shape(2));
+    require(sums.size() > 0 && slopes.shape(0) == places.shape(0), "slopes has the wrong length");
+    levels.at_each(filter, places, [&](size_t i, const Grid& grid, ptrdiff_t begin, ptrdiff_t y, ptrdiff_t x) {
+      lookup_sum(codes.data() + begin + y * grid.columns + x, grid.columns, slopes.data()[i], ptrdiff_t(sums.shape(2)), filter, sums.data());
+    });
+  }, "codes"_array, "shapes"_array, "places"_array, "slopes"_array, "sums"_array);
 
   // Adds slopes to sums (rows, columns, words).
   m.def("lookup_slopes", [](Codes codes, Shapes shapes, Floats slopes, Cube<float> sums) {

@@ -11,10 +11,19 @@ from typing import Annotated
 import typer
 
 from hilbin.cli import _arguments as arguments
-from hilbin.cli import _detect_app
 from hilbin.cli._console import Console
 from hilbin.cli._help import Command, Group
-from hilbin.cli._outcome import DONE, FAILED, SOME_UNREADABLE, command, complain, require_new
+from hilbin.cli._outcome import (
+    DONE,
+    FAILED,
+    SOME_UNREADABLE,
+    command,
+    complain,
+    complain_of,
+    require_new,
+    write_text,
+)
+from hilbin.cli.detect.app import app as detect_app
 
 app = typer.Typer(
     name="hilbin",
@@ -103,7 +112,7 @@ def eval_command(
 ) -> int:
     """Evaluate a model on labeled images or a table that it has not seen."""
     from hilbin.cli.eval import as_csv, complaints, evaluate
-    from hilbin.files import require_writable, write_whole
+    from hilbin.files import require_writable
 
     if csv_file is not None:
         require_writable(csv_file)
@@ -111,7 +120,7 @@ def eval_command(
     for line in complaints(outcome):
         complain(line)
     if csv_file is not None:
-        write_whole(csv_file, as_csv(outcome.mistakes).encode(errors="surrogateescape"))
+        write_text(csv_file, as_csv(outcome.mistakes))
     if as_json:
         print(json.dumps({"accuracy": outcome.accuracy, **asdict(outcome)}))
     else:
@@ -136,17 +145,16 @@ def predict_command(
 ) -> int:
     """Predict the labels of images or table rows."""
     from hilbin.cli.predict import as_csv, as_lines, predict
-    from hilbin.files import require_writable, write_whole
+    from hilbin.files import require_writable
 
     if csv_file is not None:
         require_writable(csv_file)
     found = predict(
         model, paths, top=top, reject=reject, sort_into=sort_into, jobs=jobs, console=Console(quiet)
     )
-    for file in found.unreadable:
-        complain(f"cannot be read: {file['path']}: {file['reason']}")
+    complain_of(found.unreadable)
     if csv_file is not None:
-        write_whole(csv_file, as_csv(found).encode(errors="surrogateescape"))
+        write_text(csv_file, as_csv(found))
     if as_json:
         print(json.dumps(asdict(found)))
     elif found.predictions:
@@ -223,4 +231,4 @@ def demo_command(
     return DONE
 
 
-app.add_typer(_detect_app.app)
+app.add_typer(detect_app)

@@ -21,6 +21,7 @@ from hilbin.detect.formats.records import ImageBoxes
 from hilbin.detect.localizer import BoxExplanation, BoxLocalizer
 from hilbin.detect.matching import Matches, average_precision, match_boxes
 from hilbin.detect.pyramid import CellPyramid, CodedPyramid
+from hilbin.detect.reasons import BoxReasons, explain_box
 from hilbin.detect.search import BestBox, best_box
 from hilbin.detect.template import Template
 from hilbin.detect.windows import CodedWindowRows, WindowRows
@@ -30,6 +31,7 @@ __all__ = [
     "BoxExplanation",
     "BoxLocalizer",
     "BoxModel",
+    "BoxReasons",
     "BoxWarning",
     "Boxes",
     "CellPyramid",
@@ -49,6 +51,7 @@ __all__ = [
     "best_box",
     "detect_files",
     "evaluate_detector",
+    "explain_box",
     "iou",
     "match_boxes",
     "read_boxes",

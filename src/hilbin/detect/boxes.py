@@ -26,6 +26,8 @@ import numpy as np
 from hilbin._arrays import Array
 from hilbin._state import require
 
+AT_ONCE = 128  # boxes of which all pairs are compared by one call of NumPy
+
 
 class BoxWarning(UserWarning):
     """A box that cannot be used is left out; the warning names its file and the box."""
@@ -187,11 +189,17 @@ def iou(a: Any, b: Any) -> Array:
 
 
 def _overlaps(a: Array, b: Array) -> Array:
-    low = np.maximum(a[:, None, :2], b[None, :, :2])
-    high = np.minimum(a[:, None, 2:], b[None, :, 2:])
-    common = areas(np.concatenate([low, high], axis=2))
-    union = areas(a)[:, None] + areas(b)[None, :] - common
+    common = _shared(a, b, 0)
+    common *= _shared(a, b, 1)
+    union = areas(a)[:, None] + areas(b) - common
     return np.divide(common, union, out=np.zeros_like(common), where=common > 0)
+
+
+def _shared(a: Array, b: Array, axis: int) -> Array:
+    """Return the length that all pairs of boxes share along an axis."""
+    shared = np.minimum(a[:, None, 2 + axis], b[:, 2 + axis])
+    shared -= np.maximum(a[:, None, axis], b[:, axis])
+    return np.maximum(shared, 0, out=shared)
 
 
 def suppress(boxes: Any, scores: Any = None, *, limit: float = 0.5) -> Array:
@@ -229,12 +237,25 @@ def suppress(boxes: Any, scores: Any = None, *, limit: float = 0.5) -> Array:
     if not 0 <= limit <= 1:
         raise ValueError(f"limit must be from 0 to 1, got {limit!r}")
     left = np.argsort(-values, kind="stable")
-    kept = []
+    kept = [left[:0]]
     while left.size:
-        best, left = left[0], left[1:]
+        head, left = left[:AT_ONCE], left[AT_ONCE:]
+        best = head[_best_of(coordinates[head], limit)]
         kept.append(best)
-        left = left[_overlaps(coordinates[best][None], coordinates[left])[0] <= limit]
-    return np.array(kept, np.intp)
+        if left.size:
+            overlap = _overlaps(coordinates[best], coordinates[left])
+            left = left[(overlap <= limit).all(axis=0)]
+    return np.concatenate(kept)
+
+
+def _best_of(coordinates: Array, limit: float) -> Array:
+    """Tell which boxes are kept, of some that are sorted by falling score."""
+    apart = _overlaps(coordinates, coordinates) <= limit
+    kept = np.ones(len(coordinates), bool)
+    for at in range(len(coordinates)):
+        if kept[at]:
+            kept[at + 1 :] &= apart[at, at + 1 :]
+    return kept
 
 
 def sound_boxes(boxes: Any, size: tuple[float, float] | None = None, name: str = "boxes") -> Array:

@@ -35,7 +35,6 @@ from hilbin.detect.learning import (
     MAX_ITER,
     Learned,
     TrainingWindows,
-    bundle_solver,
     choose_components,
     choose_shape,
     choose_upsample,
@@ -60,6 +59,7 @@ from hilbin.images.read import as_sources, source_name
 
 Callback = Callable[[str, int, int], object]
 MOST_WORDS = 256
+
 
 @estimator
 class DeformableDetector(BaseEstimator):
@@ -213,7 +213,7 @@ class DeformableDetector(BaseEstimator):
         data.assign(component)
         self.words_ = self._choose_words(data, shapes, rng)
         pyramids = self._read(data, shapes, tell)
-        learned = self._learn(data, pyramids, shapes, tell)
+        learned = self._learn(data, pyramids, shapes, rng, tell)
         self.templates_ = [one.template for one in learned]
         self._calibrate(data, pyramids, learned, rng, tell)
         return self
@@ -227,9 +227,7 @@ class DeformableDetector(BaseEstimator):
             return None
         return learn_words(data, self.n_words, _smallest(shapes), self.upsample_, rng)
 
-    def _read(
-        self, data: TrainingImages, shapes: Sequence[Shape], tell: Callback
-    ) -> list[Pyramid]:
+    def _read(self, data: TrainingImages, shapes: Sequence[Shape], tell: Callback) -> list[Pyramid]:
         """Return the pyramids of the images that can be read; ``data`` forgets the others."""
         count = len(data.sources)
         smallest = _smallest(shapes)
@@ -251,6 +249,7 @@ class DeformableDetector(BaseEstimator):
         data: TrainingImages,
         pyramids: list[Any],
         shapes: Sequence[Shape],
+        rng: Any,
         tell: Callback,
     ) -> list[Learned]:
         """Learn a template for every shape."""
@@ -274,7 +273,9 @@ class DeformableDetector(BaseEstimator):
                         C=self.C,
                         mirror=self.mirror,
                         tol=self.tol,
-                        solve=bundle_solver(callback, self.max_iter),
+                        rng=rng,
+                        max_iter=self.max_iter,
+                        callback=callback,
                     )
                 learned.append(one)
                 fit.say(k, one.result)
@@ -345,7 +346,9 @@ class DeformableDetector(BaseEstimator):
         )
         return cells if self.words_ is None else cells.encoded(self.words_)
 
-    def find(self, pyramid: Pyramid, threshold: float | None = None, *, exact: bool = False) -> Found:
+    def find(
+        self, pyramid: Pyramid, threshold: float | None = None, *, exact: bool = False
+    ) -> Found:
         """Return the windows that are found in one pyramid.
 
         Parameters
@@ -448,7 +451,9 @@ class DeformableDetector(BaseEstimator):
         if not fitted:
             return
         templates = self.templates_
-        require(templates and all(isinstance(t, Template) for t in templates), "templates_ is wrong")
+        require(
+            templates and all(isinstance(t, Template) for t in templates), "templates_ is wrong"
+        )
         require(-8 <= self.upsample_ <= 3, "upsample_ is out of range")
         require(fitted.get("words", 1) <= MOST_WORDS, "there are too many words")
         calibration = self.calibration_

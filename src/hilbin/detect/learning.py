@@ -4,8 +4,8 @@ r"""Learning a template from all windows of all images.
 
 .. math:: \min_v \; \tfrac12 \|v\|^2 + C \sum_i \max(0, 1 - t_i \langle v, x_i \rangle) .
 
-Nothing is mined: :func:`~hilbin.solvers.bundle` passes over all windows
-(:mod:`hilbin.detect.windows`) until its gap certifies the optimum.
+No window is stored (:mod:`hilbin.detect.windows`), and the gap of the solution is one for all of
+them (:mod:`hilbin.detect.working_set`).
 
 **Template.** Its aspect is the median of that of the boxes, its area that of the parameter ``area``
 or of the smallest boxes, and one cell of context lies around. Components are runs of boxes by
@@ -30,7 +30,9 @@ from hilbin.detect.calibration import HARD, MOST_HARD, HardRows
 from hilbin.detect.pyramid import PADDING, SIDE, Levels, Shape
 from hilbin.detect.template import BIAS, CONTEXT, Template
 from hilbin.detect.windows import CodedWindowRows, MirroredRows, WindowRows
-from hilbin.solvers import Hinge, Result, Risk, bundle
+from hilbin.detect.working_set import first_rows, minimize_hinge
+from hilbin.solvers import Result
+from hilbin.solvers.problem import Callback
 
 CANDIDATE, REACHED, COUNTS = 0.7, 0.5, 0.3  # IoU of positives, of what is no negative, of ignored
 SMALL = 0.05  # quantile of the areas of boxes that the template must not exceed
@@ -39,7 +41,6 @@ MOST_UPSAMPLE, LEAST_UPSAMPLE = 1, -5
 FIRST_TOL = 0.1  # of the round that only chooses positives
 MAX_ITER = 500
 
-Solve = Callable[[Risk, float], Result]
 
 
 def choose_upsample(boxes: Array, area: float) -> int:
@@ -75,9 +76,7 @@ def _aspects(boxes: Array) -> Array:
     return width / height
 
 
-def overlaps(
-    levels: Levels, shape: Shape, boxes: Array, least: float
-) -> list[tuple[Array, Array]]:
+def overlaps(levels: Levels, shape: Shape, boxes: Array, least: float) -> list[tuple[Array, Array]]:
     """Return for every box the windows whose IoU with it is at least ``least``, and the IoU.
 
     Only levels on which windows have about the size of the box are looked at.
@@ -221,24 +220,36 @@ def learn_root(
     C: float,
     mirror: bool,
     tol: float,
-    solve: Solve,
+    rng: Any,
+    max_iter: int,
+    callback: Callback | None,
 ) -> Learned:
     """Learn a template without parts; the second round has the positives of the first's scores."""
     seen: Any = MirroredRows(rows) if mirror else rows
     n, sides = rows.shape[0], 2 if mirror else 1
     positive = [windows.best(lambda found: found.iou)] * sides
+    working = np.empty(0, np.int64)
     for least in (max(FIRST_TOL, tol), tol):
         targets = np.full((sides, n), -1, np.float32)
-        weights = np.tile(C * windows.negative, (sides, 1))
+        weights = np.tile(np.float32(C) * windows.negative, (sides, 1))
         for side, chosen in enumerate(positive):
             targets[side, chosen], weights[side, chosen] = 1, C
-        risk = Risk(seen, Hinge(), targets.ravel(), weights.ravel(), constant=BIAS**2)
-        result = solve(risk, least)
-        scores = risk.scores(result.coef)[:, 0].reshape(sides, n)
+        first = first_rows(targets.ravel(), weights.ravel(), rng)
+        solved = minimize_hinge(
+            seen,
+            targets.ravel(),
+            weights.ravel(),
+            np.union1d(working[weights.ravel()[working] > 0], first),
+            constant=BIAS**2,
+            tol=least,
+            max_iter=max_iter,
+            callback=callback,
+        )
+        scores, working = solved.scores.reshape(sides, n), solved.working
         if least > tol:
             positive = [best_scored(windows, own) for own in scores]
-    template = Template.rigid(result.coef[0], rows.window)
-    return Learned(template, result, windows, positive, [*scores])
+    template = Template.rigid(solved.result.coef[0], rows.window)
+    return Learned(template, solved.result, windows, positive, [*scores])
 
 
 def best_scored(windows: TrainingWindows, scores: Array) -> Array:
@@ -265,12 +276,3 @@ def hard_rows(learned: Learned, pyramids: Sequence[Levels]) -> HardRows:
         targets.append(np.where(np.arange(len(chosen)) < len(positive), 1.0, -1.0)[order])
         images.append(image[order])
     return HardRows(np.concatenate(features), np.concatenate(targets), np.concatenate(images))
-
-
-def bundle_solver(callback: Any, max_iter: int = MAX_ITER) -> Solve:
-    """Return the function that solves a risk to a tolerance, watched by a callback."""
-
-    def solve(risk: Risk, tol: float) -> Result:
-        return bundle(risk, 1.0, tol=tol, max_iter=max_iter, callback=callback)
-
-    return solve

@@ -184,11 +184,11 @@ class CellPyramid(Levels):
     >>> image = np.random.default_rng(0).integers(0, 256, (80, 120, 3), np.uint8)
     >>> pyramid = CellPyramid.of(image, smallest=(6, 6))
     >>> pyramid.shapes.tolist()
-    [[16, 21], [14, 19], [13, 16]]
+    [[16, 21], [14, 19], [13, 16], [12, 15]]
     >>> pyramid.level(0).shape  # rows, channels, columns
     (16, 32, 21)
     >>> pyramid.n_places((8, 8))
-    279
+    304
     """
 
     cells: Array

@@ -175,5 +175,7 @@ def learn_words(
 
 def _inner_cells(pyramid: CellPyramid) -> Array:
     levels = [pyramid.level(i).swapaxes(1, 2) for i in range(len(pyramid.shapes))]
-    cells = np.concatenate([np.empty((0, CHANNELS)), *(level.reshape(-1, CHANNELS) for level in levels)])
+    cells = np.concatenate(
+        [np.empty((0, CHANNELS)), *(level.reshape(-1, CHANNELS) for level in levels)]
+    )
     return cells[cells[:, -1] == 0]

@@ -1,7 +1,7 @@
 """The page about a detector: precision and recall, misses, false alarms, filters, speed."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from hilbin._arrays import Array
-from hilbin.detect import DetectorEvaluation
+from hilbin.detect import DetectorEvaluation, explain_box
 from hilbin.report.charts import Axes, Line, chart
-from hilbin.report.glyphs import cells_of, glyphs
+from hilbin.report.glyphs import glyphs
 from hilbin.report.learned import provenance_list, unreadable_list
 from hilbin.report.markup import (
     DASH,
@@ -21,7 +21,6 @@ from hilbin.report.markup import (
     fraction,
     image,
     join,
-    number,
     percent,
     plural,
     section,
@@ -30,11 +29,13 @@ from hilbin.report.markup import (
     signed,
 )
 from hilbin.report.page import lay_out, write_within
-from hilbin.report.pictures import Pictures, data_uri, pillow, shrink
+from hilbin.report.pictures import Pictures, data_uri, overlay, pillow, shrink
 
 MOST_CARDS, MOST_ROWS = 24, 400
 MARGIN = 0.6  # of the longer side of a box, shown around it
 SIDE = 200  # pixels of a picture
+OUTSIDE = 128  # gray value outside of an image
+Color = tuple[int, int, int]
 TRUTH, FOUND = (64, 196, 99), (240, 140, 0)  # colors of boxes
 
 
@@ -44,7 +45,7 @@ class _Page:
 
     evaluation: DetectorEvaluation
     title: str
-    filters: Sequence[Array]
+    detector: Any
     about: Mapping[str, Any]
     pictures: Pictures = field(default_factory=Pictures)
 
@@ -54,7 +55,7 @@ def write_detector_report(
     path: str | os.PathLike[str],
     *,
     title: str = "Detector",
-    filters: Sequence[Array] = (),
+    detector: Any = None,
     about: Mapping[str, Any] | None = None,
     max_bytes: int = 5_000_000,
 ) -> Path:
@@ -68,8 +69,8 @@ def write_detector_report(
         Path of the file. Its folder must exist.
     title : str, default="Detector"
         Heading of the page.
-    filters : sequence of arrays of shape (rows, columns, channels), optional
-        Filters of the detector, to be drawn.
+    detector : DeformableDetector, optional
+        The detector, whose filters and reasons are drawn.
     about : mapping, optional
         How the detector was made.
     max_bytes : int, default=5_000_000
@@ -94,7 +95,7 @@ def write_detector_report(
     ...     "Average precision" in page.read_text(encoding="utf-8")
     True
     """
-    page = _Page(evaluation, title, filters, about or {})
+    page = _Page(evaluation, title, detector, about or {})
     return write_within(path, lambda factor: _lay_out(page, int(MOST_CARDS * factor)), max_bytes)
 
 
@@ -120,11 +121,11 @@ def _headline(page: _Page) -> Html:
     facts = [
         (f"test {plural(len(found.records), 'image')}", f"{len(found.records):,}"),
         (plural(n_boxes, "box to find", "boxes to find"), f"{n_boxes:,}"),
-        (f"recall at the threshold {number(found.threshold)}", percent(found.recall)),
+        (f"recall at the threshold {signed(found.threshold)}", percent(found.recall)),
         ("precision there", percent(found.precision)),
         (plural(n_missed, "miss", "misses"), f"{n_missed:,}"),
         (plural(n_false, "false alarm"), f"{n_false:,}"),
-        ("per image, without reading it", _milliseconds(found.seconds)),
+        (f"per image of {_megapixels(found)} on one processor", _milliseconds(found.seconds)),
     ]
     rows = join(fill("<div><dt>{k}</dt><dd>{v}</dd></div>", k=k, v=v) for k, v in facts)
     return fill(
@@ -139,6 +140,11 @@ def _headline(page: _Page) -> Html:
 
 def _three_digits(value: float) -> str:
     return DASH if np.isnan(value) else f"{value:.3f}"
+
+
+def _megapixels(found: DetectorEvaluation) -> str:
+    pixels = [width * height for width, height in (one.size for one in found.found)]
+    return f"{np.mean(pixels or [0]) / 1e6:.2f} megapixels"
 
 
 def _milliseconds(seconds: float) -> str:
@@ -221,8 +227,9 @@ def _misses(page: _Page, most: int) -> Html:
     if not missed:
         return section("misses", "Misses", "Every box was found.")
     lead = (
-        "Boxes that were not found, the lowest scores first, with the oriented gradients of their "
-        "cells, which are all that the filter sees. "
+        "Boxes that were not found, the lowest scores first. Beside each are the oriented "
+        "gradients of the window that meets it best, which are all that the detector sees, and "
+        "what each of its cells adds to the score: red raises it, blue lowers it. "
     )
     cards = [
         _figure(
@@ -242,9 +249,9 @@ def _false_alarms(page: _Page, most: int) -> Html:
     if not alarms:
         return section("alarms", "False alarms", "There is no false alarm.")
     lead = (
-        "Detections that match no box, the highest scores first. One that overlaps a box by "
-        "nearly 0.5 is badly placed; one that overlaps a box by more is a second detection of the "
-        "same thing, or that box lacks in the file. "
+        "Detections that match no box, the highest scores first. An IoU a little below 0.5 means "
+        "a badly placed box, 0.5 and more a second detection of the same thing, 0 a confusion, or "
+        "a thing that nobody drew a box around. "
     )
     cards = [
         _figure(
@@ -264,21 +271,24 @@ def _gallery(anchor: str, title: str, lead: str, cards: list[Html], total: int) 
         anchor,
         title,
         lead + shown_of(len(cards), total, anchor if anchor == "misses" else "false alarms"),
-        fill('<div class="cards plain">{c}</div>', c=join(cards)),
+        fill('<div class="cards">{c}</div>', c=join(cards)),
     )
 
 
-def _figure(page: _Page, i: int, box: Array, color: tuple[int, int, int], said: str) -> Html:
+def _figure(page: _Page, i: int, box: Array, color: Color, said: str) -> Html:
     key = (i, tuple(box.tolist()), color)
-    shown = page.pictures.once(key, lambda: _pictures(page, i, box, color))
     path = page.evaluation.records[i].path
-    name = short(path)
+    shown = page.pictures.once(key, lambda: _pictures(page, i, box, color))
     figures = join(
-        fill("<figure>{image}</figure>", image=image(source, f"{alt} {name}"))
-        for source, alt in zip(shown, ("box in", "cells of"), strict=False)
+        fill(
+            "<figure>{image}<figcaption>{text}</figcaption></figure>",
+            image=image(data_uri(picture), f"{text}: {short(path)}"),
+            text=text,
+        )
+        for text, picture in shown.items()
     )
     return fill(
-        '<article class="card"><div class="trio two">{figures}</div><p class="verdict">{said}</p>'
+        '<article class="card"><div class="trio">{figures}</div><p class="verdict">{said}</p>'
         '<p class="file">{name}</p></article>',
         figures=figures,
         said=said,
@@ -286,45 +296,56 @@ def _figure(page: _Page, i: int, box: Array, color: tuple[int, int, int], said: 
     )
 
 
-def _pictures(page: _Page, i: int, box: Array, color: tuple[int, int, int]) -> tuple[str, ...]:
-    """Return the surroundings of a box with the box drawn, and the cells inside it."""
+def _pictures(page: _Page, i: int, box: Array, color: Color) -> dict[str, Array]:
+    """Return a box in its surroundings, the cells of its window, and what every cell adds."""
     try:
         whole = page.evaluation.picture(i)
     except ValueError:  # the file has gone since
-        return ()
-    height, width = whole.shape[:2]
+        return {}
     pad = MARGIN * max(box[2] - box[0], box[3] - box[1])
-    x0, y0 = (max(0, int(v - pad)) for v in box[:2])
-    x1, y1 = min(width, int(box[2] + pad) + 1), min(height, int(box[3] + pad) + 1)
-    crop = whole[y0:y1, x0:x1]
-    if not crop.size:
-        return ()
-    around = _with_box(crop, box - np.array([x0, y0, x0, y0]), color)
-    left, top = (max(0, int(v)) for v in box[:2])
-    inside = whole[top : max(top + 1, int(box[3])), left : max(left + 1, int(box[2]))]
-    return data_uri(around), data_uri(shrink(glyphs(cells_of(inside)), SIDE))
+    around = _cut(whole, box + pad * np.array([-1, -1, 1, 1]))
+    shown = {"box": _with_box(around, pad * np.ones(2), box, color)}
+    reasons = None if page.detector is None else explain_box(page.detector, whole, box)
+    if reasons is not None:
+        window = shrink(_cut(whole, reasons.window), SIDE)
+        shown["gradients"] = shrink(glyphs(reasons.cells), SIDE)
+        shown["adds to the score"] = overlay(window, reasons.contributions)
+    return shown
 
 
-def _with_box(crop: Array, box: Array, color: tuple[int, int, int]) -> Array:
+def _cut(whole: Array, box: Array) -> Array:
+    """Return a part of a picture, which may begin or end outside of it, where it is gray."""
+    (x0, y0), (x1, y1) = np.floor(box[:2]).astype(int), np.ceil(box[2:]).astype(int)
+    part = np.full((max(1, y1 - y0), max(1, x1 - x0), 3), OUTSIDE, np.uint8)
+    height, width = whole.shape[:2]
+    ys, xs = slice(max(0, y0), min(y1, height)), slice(max(0, x0), min(x1, width))
+    inside = whole[ys, xs]
+    if inside.size:
+        part[ys.start - y0 :, xs.start - x0 :][: inside.shape[0], : inside.shape[1]] = inside
+    return part
+
+
+def _with_box(around: Array, corner: Array, box: Array, color: Color) -> Array:
     from PIL import ImageDraw
 
-    small = shrink(crop, SIDE)
-    factor = small.shape[1] / crop.shape[1]
+    small = shrink(around, SIDE)
+    factor = small.shape[1] / around.shape[1]
+    ends = factor * np.concatenate([corner, corner + box[2:] - box[:2]])
     picture = pillow().fromarray(small)
-    ImageDraw.Draw(picture).rectangle([float(v) for v in box * factor], outline=color, width=2)
+    ImageDraw.Draw(picture).rectangle([float(v) for v in ends], outline=color, width=2)
     return np.asarray(picture)
 
 
 def _filters(page: _Page) -> Html:
-    if not len(page.filters):
+    if page.detector is None:
         return Html("")
     lead = (
         "What the detector looks for, as oriented gradients: strokes lie along edges. Left are the "
         "weights that raise the score where they meet an edge, right those that lower it."
     )
     cards = []
-    for k, one in enumerate(page.filters, 1):
-        signs = ((one, "raises the score"), (-np.asarray(one), "lowers it"))
+    for k, one in enumerate((f.transpose(0, 2, 1) for f in page.detector.filters_), 1):
+        signs = ((one, "raises the score"), (-one, "lowers it"))
         figures = join(
             fill(
                 "<figure>{image}<figcaption>{text}</figcaption></figure>",
@@ -333,7 +354,7 @@ def _filters(page: _Page) -> Html:
             )
             for weights, text in signs
         )
-        rows, columns = np.shape(one)[:2]
+        rows, columns = one.shape[:2]
         title = f"Filter {k}: {rows} by {columns} cells"
         cards.append(_card(title, fill('<div class="trio two">{f}</div>', f=figures)))
     return section("filters", "Filters", lead, fill('<div class="cards">{c}</div>', c=join(cards)))

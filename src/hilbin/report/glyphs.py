@@ -10,12 +10,9 @@ from functools import cache
 import numpy as np
 
 from hilbin._arrays import Array
-from hilbin._core import core
-from hilbin.report.pictures import as_rgb, pillow
+from hilbin.report.pictures import as_rgb
 
 DIRECTIONS = 9
-SIDE = 8  # pixels of a cell
-ACROSS = 12  # cells along the longer side of a crop
 
 
 def glyphs(cells: Array, side: int = 20) -> Array:
@@ -37,7 +34,7 @@ def glyphs(cells: Array, side: int = 20) -> Array:
     drawn = np.einsum("yxk,kij->yixj", strength, _strokes(side))
     picture = drawn.reshape(len(cells) * side, -1)
     highest = picture.max(initial=0.0) or 1.0
-    return as_rgb((255 * np.sqrt(picture / highest)).astype(np.uint8))
+    return as_rgb((255 * picture / highest).astype(np.uint8))
 
 
 @cache
@@ -50,14 +47,3 @@ def _strokes(side: int) -> Array:
     length = -x * np.sin(angles)[:, None, None] + y * np.cos(angles)[:, None, None]
     thin = np.clip(side / 12 + 0.5 - np.abs(along), 0, 1)
     return thin * (np.abs(length) <= middle)
-
-
-def cells_of(picture: Array) -> Array:
-    """Return the cells of a picture, about a dozen along its longer side."""
-    rgb = as_rgb(picture)
-    factor = ACROSS * SIDE / max(rgb.shape[:2])
-    height, width = (max(1, round(n * factor / SIDE)) * SIDE for n in rgb.shape[:2])
-    small = np.asarray(pillow().fromarray(rgb).resize((width, height)), np.float32) / 255
-    cells = np.empty((*core.hog_grid(height, width, SIDE), 31), np.float32)
-    core.fhog(np.ascontiguousarray(small), SIDE, cells)
-    return cells

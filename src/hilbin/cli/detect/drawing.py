@@ -24,7 +24,7 @@ def copy_path(folder: Path, image: Path, taken: set[Path]) -> Path:
     Examples
     --------
     >>> from pathlib import Path
-    >>> from hilbin.cli._drawing import copy_path
+    >>> from hilbin.cli.detect.drawing import copy_path
     >>> taken = set()
     >>> [copy_path(Path("."), Path(name), taken).name for name in ("a/x.png", "b/x.jpg")]
     ['x-boxes.jpg', 'x-boxes-2.jpg']

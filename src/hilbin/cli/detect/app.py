@@ -7,7 +7,7 @@ import typer
 from hilbin.cli import _arguments as arguments
 from hilbin.cli._console import Console
 from hilbin.cli._help import Command, Group
-from hilbin.cli._outcome import DONE, FAILED, SOME_UNREADABLE, command, complain
+from hilbin.cli._outcome import DONE, FAILED, SOME_UNREADABLE, command, complain_of, write_text
 
 app = typer.Typer(
     name="detect",
@@ -37,7 +37,7 @@ def train_command(
     quiet: arguments.Quiet = False,
 ) -> int:
     """Learn a detector from boxes in images."""
-    from hilbin.cli.detect import DetectOptions, summary, train_detector
+    from hilbin.cli.detect.train import DetectOptions, summary, train_detector
 
     template = (components, parts, words, area, upsample, mirror)
     options = DetectOptions(source, output, label, *template, budget, seed, jobs, force)
@@ -64,24 +64,22 @@ def run_command(
     quiet: arguments.Quiet = False,
 ) -> int:
     """Find things in images."""
-    from hilbin.cli.detect import as_csv, as_lines, run_detector
-    from hilbin.cli.detect import as_json as json_of
+    from hilbin.cli.detect.run import as_csv, as_lines, as_values, run_detector
     from hilbin.detect import write_boxes
-    from hilbin.files import require_writable, write_whole
+    from hilbin.files import require_writable
 
     for file in filter(None, (csv_file, xml_file)):
         require_writable(file)
     found = run_detector(
         model, paths, threshold=threshold, draw=draw, jobs=jobs, console=Console(quiet)
     )
-    for one in found.unreadable:
-        complain(f"cannot be read: {one['path']}: {one['reason']}")
+    complain_of(found.unreadable)
     if csv_file is not None:
-        write_whole(csv_file, as_csv(found).encode(errors="surrogateescape"))
+        write_text(csv_file, as_csv(found))
     if xml_file is not None:
         write_boxes(found.images, xml_file, format="imglab")
     if as_json:
-        print(json.dumps(json_of(found)))
+        print(json.dumps(as_values(found)))
     elif found.images:
         print(as_lines(found))
     if not found.images:
@@ -102,18 +100,17 @@ def eval_command(
     quiet: arguments.Quiet = False,
 ) -> int:
     """Evaluate a detector on boxes that it has not seen."""
-    from hilbin.cli.detect import evaluate, evaluation_json, mistakes_csv
-    from hilbin.files import require_writable, write_whole
+    from hilbin.cli.detect.eval import as_csv, as_values, evaluate
+    from hilbin.files import require_writable
 
     if csv_file is not None:
         require_writable(csv_file)
     found = evaluate(model, source, label=label, report=report, jobs=jobs, console=Console(quiet))
-    for one in found.unreadable:
-        complain(f"cannot be read: {one['path']}: {one['reason']}")
+    complain_of(found.unreadable)
     if csv_file is not None:
-        write_whole(csv_file, mistakes_csv(found).encode(errors="surrogateescape"))
+        write_text(csv_file, as_csv(found))
     if as_json:
-        print(json.dumps(evaluation_json(found)))
+        print(json.dumps(as_values(found)))
     else:
         print(found.summary())
         for written in filter(None, (report, csv_file)):
