@@ -1,4 +1,4 @@
-"""Structured outputs and the best box: passes with and without kept answers, nodes, and times."""
+"""Structured outputs and the best box: passes with and without kept outputs, nodes, and times."""
 
 import tarfile
 import warnings
@@ -30,7 +30,7 @@ MOST_NODES = 10_000_000
 TEXT = (
     "One thread. Structured SVMs: 900 digits as classes (lambda 1e-3, relative gap 1e-4), 250 "
     "chains of six noisy digits (1e-2, 1e-3), twelve noisy images of 24x32 pixels by cuts (1e-3, "
-    "1e-3). A pass asks the oracle once for every example; answers of the last 8 passes are kept, "
+    "1e-3). A pass asks the oracle once for every example; outputs of the last 8 passes are kept, "
     "or none. The loss is the share of wrong letters, or pixels, on as many new examples; 'alone' "
     "is the same without pairs. Crammer and Singer's problem is also solved by LIBLINEAR "
     "(LinearSVC, tolerance 1e-6). Best box: cells of noise with a box in it whose mean is higher "
@@ -95,7 +95,7 @@ def segments(count: int, seed: int, shape: tuple[int, int] = (24, 32)) -> tuple[
 
 
 def trained(model: Any, X: Any, y: Any, lam: float, tol: float) -> dict[str, dict[str, float]]:
-    """Passes and seconds with and without kept answers; the machine is that with them."""
+    """Passes and seconds with and without kept outputs; the machine is that with them."""
     model = model.for_data(X, y)
     rows = {}
     for name, cache in (("kept", 8), ("none kept", 0)):
@@ -307,7 +307,7 @@ def claims_of(
     few = {name: rows["kept"]["passes"] / rows["none kept"]["passes"]
            for name, rows in tables.items()}  # fmt: skip
     above = tables["classes"]["kept"]["objective"] / reference - 1
-    claims = by_set("passes with kept answers", {k: few[k] for k in ("classes", "chains")}, 0.75,
+    claims = by_set("passes with kept outputs", {k: few[k] for k in ("classes", "chains")}, 0.75,
                     "<=", against="none kept", headline=False, kind="models")  # fmt: skip
     claims += [
         claim("objective of classes, relative difference", abs(above), 2e-4, "<=",

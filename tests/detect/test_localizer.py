@@ -57,11 +57,11 @@ def test_a_search_that_is_cut_short_has_a_bound():
     grids, boxes = word_scenes(3)
     model = BoxModel(max_nodes=2).for_data(grids, boxes)
     w = np.random.default_rng(0).normal(size=model.size)
-    answer = model.best(grids[0], w, boxes[0])
-    assert isinstance(answer, Bounded)
+    output = model.best(grids[0], w, boxes[0])
+    assert isinstance(output, Bounded)
     every = oracles.all_boxes(7, 7)
     value = max(model.loss(boxes[0], b) + w @ model.joint(grids[0], b) for b in every)
-    assert value <= answer.bound + 1e-9
+    assert value <= output.bound + 1e-9
 
 
 @pytest.mark.parametrize("rescaling", ["margin", "slack"])

@@ -167,7 +167,7 @@ def test_least_on_line(seed):
 
 
 def test_bounds_keep_the_certificate():
-    """An oracle that looks at half of the answers: the bound is right, the gap says so."""
+    """An oracle that looks at half of the outputs: the bound is right, the gap says so."""
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(20, 3)), rng.integers(0, 4, 20)
     exact = worst_class(4)
@@ -296,8 +296,8 @@ def test_weights_are_repetitions(points):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"loss": lambda y, z: -1.0}, r"example 0: the loss of an answer is -1\.0"),
-        ({"loss": lambda y, z: np.nan}, "example 0: the loss of an answer is nan"),
+        ({"loss": lambda y, z: -1.0}, r"example 0: the loss of an output is -1\.0"),
+        ({"loss": lambda y, z: np.nan}, "example 0: the loss of an output is nan"),
         (
             {"joint": lambda x, y: np.zeros(2 if x[0] < 1 else 3)},
             r"example 1: .*\(3,\), not \(2,\)",
@@ -319,7 +319,7 @@ def test_errors_name_the_example(change, message):
 
 def test_bad_arguments():
     parts = worst_class(2), joint_of(2), zero_one
-    with pytest.raises(ValueError, match="2 examples and 1 answers"):
+    with pytest.raises(ValueError, match="2 examples and 1 outputs"):
         StructuredRisk(*parts, np.ones((2, 1)), [0])
     with pytest.raises(ValueError, match="rescaling must be one of"):
         StructuredRisk(*parts, np.ones((1, 1)), [0], rescaling="other")

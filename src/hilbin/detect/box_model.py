@@ -113,13 +113,13 @@ class BoxModel:
 
     def best(self, x: WordCells, w: Array, y: Any = None) -> Any:
         """Return the box of the highest score, with its loss added if ``y`` is given."""
-        return _answer(self.search(x, w, truth=y, max_nodes=self.max_nodes))
+        return _output(self.search(x, w, truth=y, max_nodes=self.max_nodes))
 
     def best_slack(self, x: WordCells, w: Array, y: Any) -> Any:
         """Return the box of the highest loss times one plus the difference of scores."""
         reference = float(w @ self.joint(x, y))
         found = self.search(x, w, truth=y, reference=reference, max_nodes=self.max_nodes)
-        return _answer(found)
+        return _output(found)
 
     def search(self, x: WordCells, w: Array, **options: Any) -> BestBox:
         """Search boxes by weights, as :func:`best_box` does; it says what the options are."""
@@ -175,7 +175,7 @@ class BoxModel:
                 require_positive(name, getattr(self, name))
 
 
-def _answer(found: BestBox) -> Any:
+def _output(found: BestBox) -> Any:
     """Return the best box, with a bound if it may not be the best."""
     box = found.boxes[0]
     return Bounded(box, float(found.scores[0]) + found.gap) if found.gap > 0 else box

@@ -1,25 +1,25 @@
-r"""The risk of structured prediction: the worst answer to every example, by an oracle.
+r"""The risk of structured prediction: the worst output of every example, by an oracle.
 
-**Problem.** An answer :math:`z` to an example :math:`x` has the score
-:math:`\langle v, \Phi(x, z) \rangle`, the best of all answers is the prediction, and
-:math:`\Delta(y, z) \ge 0` is what :math:`z` costs if :math:`y` is right, :math:`\Delta(y, y) = 0`.
+**Problem.** An output :math:`z` of an example :math:`x` has the score
+:math:`\langle v, \Phi(x, z) \rangle`, the best of all outputs is the prediction, and
+:math:`\Delta(y, z) \ge 0` is the loss of :math:`z` if :math:`y` is right, :math:`\Delta(y, y) = 0`.
 With :math:`d_i(z) = \Phi(x_i, z) - \Phi(x_i, y_i)`,
 
 .. math:: L(v) = \sum_i w_i \max_z h_i(z), \qquad
           h_i = \Delta(y_i, z) + \langle v, d_i(z) \rangle \text{ (margin)}, \quad
           h_i = \Delta(y_i, z) (1 + \langle v, d_i(z) \rangle) \text{ (slack rescaling).}
 
-Both are convex in :math:`v`, bound the cost of the prediction, and are not negative, since
-:math:`h_i(y_i) = 0`. Answers are anything; an oracle finds the :math:`z` of the highest
+Both are convex in :math:`v`, bound the loss of the prediction, and are not negative, since
+:math:`h_i(y_i) = 0`. Outputs are anything; an oracle finds the :math:`z` of the highest
 :math:`h_i`. It makes a plane below :math:`L`, with the gradient
 :math:`\sum_i w_i d_i` (margin) or :math:`\sum_i w_i \Delta_i d_i` (slack), which is all that
 :func:`~hilbin.solvers.bundle` asks for.
 
-**Certificate.** An answer that is not the best gives a plane that is right and a value that is too
-small. So an oracle that is not exact returns an upper bound of its maximum, too: the answer makes
+**Certificate.** An output that is not the best gives a plane that is right and a value that is too
+small. So an oracle that is not exact returns an upper bound of its maximum, too: the output makes
 the plane, the bound is the value (:class:`Bounded`).
 
-**Lines without oracle.** The answers of the last few passes are kept. Along a line :math:`L` is at
+**Lines without oracle.** The outputs of the last few passes are kept. Along a line :math:`L` is at
 least the highest of them, which is known without a call: piecewise linear, convex. The best step of
 this estimate is where the oracle is asked next, a little beyond it, and once.
 
@@ -46,22 +46,22 @@ from hilbin._arrays import Array
 
 RESCALINGS = ("margin", "slack")
 BEYOND = 0.1  # how far beyond the best step of the estimate planes are taken
-BELOW_ZERO = 1e-9  # rounding of the worst answer, which is not better than the right one
+BELOW_ZERO = 1e-9  # rounding of the worst output, which is not better than the right one
 BISECTIONS = 40
 EXAMPLES_PER_TASK = 8
 
 
 @dataclass(frozen=True, eq=False)
 class Bounded:
-    """An answer that may not be the best one, and a bound of what the best one would reach.
+    """An output that may not be the best one, and a bound of what the best one would reach.
 
     Parameters
     ----------
-    answer : object
-        The answer that was found.
+    output : object
+        The output that was found.
     bound : float
-        Upper bound of what the oracle maximizes: the score and the cost of an answer, or, with
-        slack rescaling, the cost times one plus the difference of scores.
+        Upper bound of what the oracle maximizes: the score and the loss of an output, or, with
+        slack rescaling, the loss times one plus the difference of scores.
 
     Examples
     --------
@@ -70,17 +70,17 @@ class Bounded:
     1.5
     """
 
-    answer: Any
+    output: Any
     bound: float
 
 
 class Found(NamedTuple):
-    """The worst answers to all examples at a point."""
+    """The worst outputs of all examples at a point."""
 
     value: float  # of the risk, or its upper bound
     height: float  # of the plane
     gradient: Array
-    costs: Array
+    losses: Array
     differences: Any  # CSR of shape (n, size)
 
 
@@ -90,21 +90,21 @@ class StructuredRisk:
     Parameters
     ----------
     oracle : callable
-        ``oracle(x, v, y)`` is the answer of the highest ``h``, or :class:`Bounded`.
+        ``oracle(x, v, y)`` is the output of the highest ``h``, or :class:`Bounded`.
     joint : callable
         ``joint(x, y)`` is the vector :math:`\Phi(x, y)`, always of the same length.
     loss : callable
-        ``loss(y, z)`` is what ``z`` costs if ``y`` is right, >= 0.
+        ``loss(y, z)`` is the loss of ``z`` if ``y`` is right, >= 0.
     X, Y : sequences
-        Examples, and the right answers.
+        Examples, and the right outputs.
     weights : float or array of shape (n,), default=1.0
         Weight of every example.
     rescaling : {"margin", "slack"}, default="margin"
-        Whether costs are added to differences of scores, or multiplied with them.
+        Whether losses are added to differences of scores, or multiplied with them.
     nonnegative : sequence of int, default=()
         Numbers of the weights that must not be negative.
     cache : int, default=8
-        Number of passes whose answers are kept for the search along lines; of their differences the
+        Number of passes whose outputs are kept for the search along lines; of their differences the
         numbers that are not 0 are stored.
     n_jobs : int, optional
         Threads that call the oracle; they gain if it releases the GIL.
@@ -150,7 +150,7 @@ class StructuredRisk:
     ) -> None:
         n = len(X)
         if len(Y) != n or n == 0:
-            raise ValueError(f"there are {n} examples and {len(Y)} answers")
+            raise ValueError(f"there are {n} examples and {len(Y)} outputs")
         if rescaling not in RESCALINGS:
             raise ValueError(f"rescaling must be one of {RESCALINGS}, got {rescaling!r}")
         self.oracle, self.joint, self.loss, self.X, self.Y = oracle, joint, loss, X, Y
@@ -159,7 +159,7 @@ class StructuredRisk:
         self.nonnegative = np.asarray(nonnegative, np.intp)
         self.size = np.size(joint(X[0], Y[0]))
         self._right = _stacked(
-            [_nonzeros(self._features(i, Y[i], "the right answer")) for i in range(n)], self.size
+            [_nonzeros(self._features(i, Y[i], "the right output")) for i in range(n)], self.size
         )
 
     def __call__(self, V: Array, which: Array) -> tuple[Array, Array, Array]:
@@ -178,60 +178,60 @@ class StructuredRisk:
         return v
 
     def at(self, v: Array) -> Found:
-        """Return the worst answers at a point, the value of the risk and its plane."""
+        """Return the worst outputs at a point, the value of the risk and its plane."""
         point = self.allowed(v)
         n = len(self.X)
-        tops, heights, costs = np.empty((3, n))
+        tops, heights, losses = np.empty((3, n))
         parts: list[Any] = [None] * n
 
         def task(begin: int, end: int) -> None:
             for i in range(begin, end):
-                tops[i], heights[i], costs[i], parts[i] = self._worst(i, point)
+                tops[i], heights[i], losses[i], parts[i] = self._worst(i, point)
 
         parallel.run(task, parallel.ranges(n, EXAMPLES_PER_TASK), self.n_jobs)
         differences = _stacked(parts, self.size)
-        shares = self.weights * (heights > 0) * (costs if self.slack else 1.0)
+        shares = self.weights * (heights > 0) * (losses if self.slack else 1.0)
         gradient = differences.T @ shares
         outside = self.nonnegative[np.asarray(v)[self.nonnegative] < 0]
         gradient[outside] = np.minimum(gradient[outside], 0)
         beyond = float(gradient[outside] @ np.asarray(v)[outside])
         value = float(self.weights @ tops) + beyond
         height = float(self.weights @ np.maximum(heights, 0)) + beyond
-        return Found(value, height, gradient, costs, differences)
+        return Found(value, height, gradient, losses, differences)
 
     def _worst(self, i: int, v: Array) -> tuple[float, float, float, tuple[Array, Array]]:
-        """Return bound, ``h`` and cost of the worst answer to one example, and its difference."""
-        answer, bound = self.oracle(self.X[i], v, self.Y[i]), None
-        if isinstance(answer, Bounded):
-            answer, bound = answer.answer, float(answer.bound)
-        cost = float(self.loss(self.Y[i], answer))
-        if not 0 <= cost < np.inf:
-            raise ValueError(f"example {i}: the loss of an answer is {cost}, not a number >= 0")
+        """Return bound, ``h`` and loss of the worst output of one example, and its difference."""
+        output, bound = self.oracle(self.X[i], v, self.Y[i]), None
+        if isinstance(output, Bounded):
+            output, bound = output.output, float(output.bound)
+        loss = float(self.loss(self.Y[i], output))
+        if not 0 <= loss < np.inf:
+            raise ValueError(f"example {i}: the loss of an output is {loss}, not a number >= 0")
         columns, values = self._right_of(i)
-        difference = self._features(i, answer, "the answer of the oracle").copy()
+        difference = self._features(i, output, "the output of the oracle").copy()
         difference[columns] -= values
         score = float(v @ difference)
-        h = cost * (1 + score) if self.slack else cost + score
-        rounding = BELOW_ZERO * (1 + cost + float(np.abs(v) @ np.abs(difference)))
+        h = loss * (1 + score) if self.slack else loss + score
+        rounding = BELOW_ZERO * (1 + loss + float(np.abs(v) @ np.abs(difference)))
         rounding += BELOW_ZERO * float(np.abs(v[columns]) @ np.abs(values))
         if not h >= -rounding:
             raise ValueError(
-                f"example {i}: the oracle gives an answer of h = {h:.6g}, but the right one has 0, "
+                f"example {i}: the oracle gives an output of h = {h:.6g}, but the right one has 0, "
                 "so it is not the worst"
             )
         top = h
         if bound is not None:
             top = bound if self.slack else bound - float(v[columns] @ values)
             if not top >= h - rounding:
-                raise ValueError(f"example {i}: the bound {bound:.6g} is below its own answer")
-        return max(top, h, 0.0), h, cost, _nonzeros(difference)
+                raise ValueError(f"example {i}: the bound {bound:.6g} is below its own output")
+        return max(top, h, 0.0), h, loss, _nonzeros(difference)
 
     def _right_of(self, i: int) -> tuple[Array, Array]:
         run = slice(self._right.indptr[i], self._right.indptr[i + 1])
         return self._right.indices[run], self._right.data[run]
 
-    def _features(self, i: int, answer: Any, whose: str) -> Array:
-        phi = np.asarray(self.joint(self.X[i], answer), np.float64)
+    def _features(self, i: int, output: Any, whose: str) -> Array:
+        phi = np.asarray(self.joint(self.X[i], output), np.float64)
         if phi.shape != (self.size,):
             raise ValueError(
                 f"example {i}: joint of {whose} has the shape {phi.shape}, not {(self.size,)}"
@@ -254,7 +254,7 @@ def _stacked(parts: list[tuple[Array, Array]], size: int) -> Any:
 
 
 class CachedLines:
-    """The best point so far, and the answers of the last few passes."""
+    """The best point so far, and the outputs of the last few passes."""
 
     beyond = BEYOND
 
@@ -264,7 +264,7 @@ class CachedLines:
         self._kept: deque[Found] = deque(maxlen=risk.cache)
 
     def choose(self, new: Array, which: Array, parabolas: Array) -> Array:
-        """Return the best step of the kept answers, and a little more; 1 as long as none are."""
+        """Return the best step of the kept outputs, and a little more; 1 as long as none are."""
         if not self._kept:
             return np.ones((1, 1))
         heights, slopes = self.estimates(self._best, new[0])
@@ -283,12 +283,12 @@ class CachedLines:
         self._best = self._best + steps[0] * (self._new - self._best)
 
     def estimates(self, old: Array, new: Array) -> tuple[Array, Array]:
-        """Return ``h`` of all kept answers at ``old``, and its change to ``new``: (kept, n)."""
+        """Return ``h`` of all kept outputs at ``old``, and its change to ``new``: (kept, n)."""
         ends = np.column_stack([self.risk.allowed(old), self.risk.allowed(new)])
-        costs = np.stack([found.costs for found in self._kept])
+        losses = np.stack([found.losses for found in self._kept])
         scores = np.stack([found.differences @ ends for found in self._kept])
-        factor = costs if self.risk.slack else 1.0
-        return costs + factor * scores[:, :, 0], factor * (scores[:, :, 1] - scores[:, :, 0])
+        factor = losses if self.risk.slack else 1.0
+        return losses + factor * scores[:, :, 0], factor * (scores[:, :, 1] - scores[:, :, 0])
 
 
 def least_on_line(heights: Array, slopes: Array, weights: Array, parabola: Array) -> float:

@@ -242,7 +242,7 @@ class StructuredSVM(CallbackSupportMixin, BaseEstimator):
                     output = self.model_.best(X[i], self.coef_)
                 except ValueError as error:
                     raise ValueError(f"example {i}: {error}") from error
-                outputs[i] = output.answer if isinstance(output, Bounded) else output
+                outputs[i] = output.output if isinstance(output, Bounded) else output
 
         parallel.run(task, parallel.ranges(len(X), EXAMPLES_PER_TASK), self.n_jobs)
         return np.array(outputs) if rows else outputs
