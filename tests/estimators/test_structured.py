@@ -358,3 +358,27 @@ def test_no_warnings_for_one_class():
         warnings.simplefilter("error")
         model = StructuredSVM().fit([[1.0], [2.0]], ["a", "a"])
     np.testing.assert_array_equal(model.predict([[3.0]]), ["a"])
+
+
+class Interrupted(Threshold):
+    """The model whose user presses Ctrl-C in the fourth pass."""
+
+    def __init__(self):
+        self.calls = 0
+
+    def best(self, x, w, y=None):
+        self.calls += 1
+        if self.calls == 35:
+            raise KeyboardInterrupt
+        return super().best(x, w, y)
+
+
+def test_an_interrupt_leaves_a_model():
+    rng = np.random.default_rng(0)
+    X = [rng.normal(size=5) for _ in range(10)]
+    y = [int((x > 0.4).sum()) for x in X]
+    model = StructuredSVM(Interrupted(), C=100.0)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X, y)
+    assert (model.n_iter_, model.converged_) == (3, False)
+    assert len(model.predict(X)) == 10

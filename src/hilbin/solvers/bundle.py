@@ -27,13 +27,8 @@ estimate of the risk that costs no pass, as :class:`~hilbin.solvers.StructuredRi
 its value; the lower one is the height of its plane at the point, which must be below the risk
 everywhere. The gap is then right, and counts what the oracle does not know.
 
-The dual problem of the planes is solved by an active set method (Wolfe). The corner of the highest
-gradient :math:`g = b - H\alpha` joins the active set, and the optimum on the affine hull of the set
-is one small linear system. If it lies outside the simplex, the line to it ends at the first
-coordinate that becomes 0, which leaves the set. Corners that depend on each other give a system
-that is singular to rounding: its huge solution points along a direction in which nothing changes,
-and the same rule drops one of them. From a warm start this takes a few systems, where exchanges
-between pairs of coordinates take thousands.
+The dual problem of the planes is solved by an active set method
+(:func:`~hilbin.solvers.simplex.maximize_on_simplex`), from where it ended in the last pass.
 
 **The smaller space.** With :math:`n` rows :math:`Z` of :math:`D > n` features,
 :math:`v = K Z^\top w` has the scores :math:`s = G w` with :math:`G = Z K Z^\top`, and
@@ -48,7 +43,7 @@ stalled, and leaves, if neither has changed for 50 passes.
 **References.** C. H. Teo et al., *Bundle Methods for Regularized Risk Minimization*, JMLR 2010.
 V. Franc and S. Sonnenburg, *Optimized Cutting Plane Algorithm for Large-Scale Risk Minimization*,
 JMLR 2009. A. Vedaldi and A. Zisserman, *Sparse Kernel Approximations for Efficient Classification
-and Detection*, CVPR 2012. P. Wolfe, *Finding the nearest point in a polytope*, 1976.
+and Detection*, CVPR 2012.
 """
 
 from collections.abc import Callable
@@ -60,6 +55,7 @@ import numpy as np
 from hilbin._arrays import Array
 from hilbin.solvers.problem import Callback, Result
 from hilbin.solvers.risk import Risk
+from hilbin.solvers.simplex import maximize_on_simplex
 
 STEPS = np.geomspace(0.01, 1, 12)  # shares of the line that are evaluated
 LEAST_STEP = 0.005
@@ -69,7 +65,6 @@ SHARE = 1e-2  # of the gap, to which the dual problem of the planes is solved
 LEAST_VALUE = 1e-12
 FIRST_PLANES = 16  # planes that memory is taken for at the start
 CONVERTED = 1 << 13  # numbers of a row that are converted to float64 at a time
-RIDGE = 4 * np.finfo(float).eps
 
 
 class Lines(Protocol):
@@ -444,68 +439,6 @@ def _weighted_sum(weights: Array, rows: Array, used: Array) -> Array:
         part = slice(begin, begin + CONVERTED)
         total[part] = weights @ rows[used, part].astype(np.float64, copy=False)
     return total
-
-
-def maximize_on_simplex(H: Array, b: Array, alpha: Array, tol: float) -> Array:
-    """Maximize ``b^T alpha - alpha^T H alpha / 2`` over ``alpha >= 0`` that sum to 1.
-
-    It starts at a feasible ``alpha`` and returns one that is never worse, as soon as no more than
-    ``tol`` is left to gain: ``max(g) - g^T alpha <= tol`` for the gradient ``g``.
-    """
-    scale = float(H.diagonal().max()) or 1.0
-    H, b, tol = H / scale, b / scale, tol / scale
-    system, right = _conditions(H, b)
-    start, alpha = alpha, alpha.copy()
-    for _ in range(100 + 10 * b.size):
-        gradient = b - H @ alpha
-        corner = int(gradient.argmax())
-        if gradient[corner] - gradient @ alpha <= tol:
-            break
-        before = alpha.copy()
-        _ascend(system, right, alpha, corner)
-        if np.array_equal(alpha, before):
-            break
-
-    def value(x: Array) -> float:
-        return float(b @ x - 0.5 * x @ (H @ x))
-
-    return alpha if value(alpha) >= value(start) else start
-
-
-def _conditions(H: Array, b: Array) -> tuple[Array, Array]:
-    """Return the system of ``b - H x`` equal in all coordinates, the last unknown, and sum 1."""
-    size = b.size
-    system, right = np.ones((size + 1, size + 1)), np.ones(size + 1)
-    system[:size, :size], right[:size] = H, b
-    system.flat[:: size + 2] += RIDGE
-    system[size, size] = 0
-    return system, right
-
-
-def _ascend(system: Array, right: Array, alpha: Array, corner: int) -> None:
-    """Move ``alpha`` to the optimum of its active set and ``corner``."""
-    used = alpha > 0
-    used[corner] = True
-    active = np.append(np.flatnonzero(used), alpha.size)
-    while active.size > 2:
-        matrix = system[active[:, None], active]
-        try:
-            best = np.linalg.solve(matrix, right[active])[:-1]
-        except np.linalg.LinAlgError:
-            best = np.linalg.lstsq(matrix, right[active])[0][:-1]
-        here = alpha[active[:-1]]
-        out = np.flatnonzero(best <= 0)
-        if not out.size:
-            alpha[active[:-1]] = best / best.sum()
-            return
-        share = here[out] / (here[out] - best[out])
-        first = int(share.argmin())
-        here += share[first] * (best - here)
-        here[out[first]] = 0
-        np.maximum(here, 0, out=here)
-        here /= here.sum()
-        alpha[active[:-1]] = here
-        active = active[np.append(here > 0, True)]
 
 
 def _bundle_in_scores(risk: Risk, lam: float, inner: Any, **course: Any) -> Result:
