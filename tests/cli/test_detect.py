@@ -91,6 +91,12 @@ def test_an_image_smaller_than_the_template_has_nothing(model, tmp_path, cli_jso
     assert told["images"] == [{"path": str(tmp_path / "tiny.png"), "boxes": []}]
 
 
+def test_an_image_given_twice_is_told_twice(model, drawn, cli_json):
+    one = drawn / "test" / "scene 100.png"
+    told = cli_json("detect", "run", model, one, one, "--quiet")["images"]
+    assert [len(image["boxes"]) for image in told] == [2, 2]
+
+
 def test_copies_of_one_name_are_numbered(model, drawn, tmp_path, cli):
     one = drawn / "test" / "scene 100.png"
     for _ in range(2):  # and written again
