@@ -80,8 +80,10 @@ def test_a_lower_threshold_finds_more(drawn, model, cli_json):
     assert count[1] == 0
 
 
-def test_nothing_found_is_said(drawn, model, cli):
-    said = cli("detect", "run", model, drawn / "test", "--threshold", "50", "--quiet").stdout
+def test_nothing_found_is_said(drawn, model, tmp_path, cli):
+    words = ("--threshold", "50", "--csv", tmp_path / "none.csv", "--quiet")
+    said = cli("detect", "run", model, drawn / "test", *words).stdout
+    assert [len(one.boxes) for one in read_boxes(tmp_path / "none.csv")] == [0, 0, 0]
     assert [line.split("\t")[1] for line in said.splitlines()] == ["nothing found"] * 3
 
 

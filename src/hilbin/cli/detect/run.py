@@ -16,6 +16,9 @@ from hilbin.cli.predict import listed_images
 from hilbin.detect import ImageBoxes, detect_files
 
 
+NOTHING = {"box": [None] * 4, "label": None, "score": None, "probability": None}
+
+
 @dataclass
 class DetectedThings:
     """What was found in all images.
@@ -121,12 +124,12 @@ def as_lines(found: DetectedThings) -> str:
 
 
 def as_csv(found: DetectedThings) -> str:
-    """Return what was found as a CSV file, a line for each box."""
+    """Return what was found as a CSV file: a line for each box, or for an image without any."""
     heads = ["path", "xmin", "ymin", "xmax", "ymax", "label", "score", "probability"]
     rows = (
         [path, *one["box"], one["label"], one["score"], one["probability"]]
         for path, things in _told(found)
-        for one in things
+        for one in things or [NOTHING]
     )
     return csv_text(heads, rows)
 
