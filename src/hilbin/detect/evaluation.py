@@ -99,7 +99,7 @@ def _detected(detector: Any, path: Path, threshold: float | None) -> Detected:
     try:
         image = read_image(path, color=True)
     except ImageError as error:
-        return Detected(path, Boxes(np.empty((0, 4)), np.empty(0)), (0, 0), 0.0, error.reason)
+        return Detected(path, Boxes([], scores=[]), (0, 0), 0.0, error.reason)
     begin = time.thread_time()
     found = detector.predict([image], threshold=threshold)[0]
     seconds = time.thread_time() - begin

@@ -15,7 +15,6 @@ from hilbin.cli.detect.files import computing, load_detector
 from hilbin.cli.predict import listed_images
 from hilbin.detect import ImageBoxes, detect_files
 
-
 NOTHING = {"box": [None] * 4, "label": None, "score": None, "probability": None}
 
 
