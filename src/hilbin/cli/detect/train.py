@@ -190,7 +190,7 @@ def summary(trained: TrainedDetector) -> str:
             f"meets (IoU {one['iou']:.2f})"
         )
     if len(unreachable) > LISTED:
-        lines.append(f"and {len(unreachable) - LISTED} more boxes, which --json lists")
+        lines.append(f"and {len(unreachable) - LISTED} more, which --json lists")
     if unreachable:
         lines.append("another --area, --upsample or --components may reach such boxes")
     if not about["converged"]:
