@@ -94,7 +94,7 @@ def left_out_boxes(
         ]
         for image in images:
             pyramid = pyramid_of(int(image))
-            scores = all_scores(own, pyramid)
+            scores = all_scores(own, pyramid, exact=True)
             found[int(image)] = find(scores, own, pyramid, LOW, limit).boxes
     return [found[image] for image in range(len(folds))]
 

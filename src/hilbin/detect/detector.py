@@ -218,7 +218,7 @@ class DeformableDetector(BaseEstimator):
             if self.words_ is None and not self.n_parts:
                 return pyramids[place]
             parts = self.n_parts > 0
-            return data.pyramid(place, _smallest(shapes), self.upsample_, None, parts)
+            return data.pyramid(place, smallest_object(shapes), self.upsample_, None, parts)
 
         self.templates_: list[Template] = []
         hard = self._refine(learned, pyramid_of, tell)
@@ -230,12 +230,12 @@ class DeformableDetector(BaseEstimator):
     ) -> Array | None:
         if self.n_words is None:
             return None
-        return learn_words(data, self.n_words, _smallest(shapes), self.upsample_, rng)
+        return learn_words(data, self.n_words, smallest_object(shapes), self.upsample_, rng)
 
     def _read(self, data: TrainingImages, shapes: Sequence[Shape], tell: Callback) -> list[Pyramid]:
         """Return the pyramids of the images that can be read; ``data`` forgets the others."""
         count = len(data.sources)
-        smallest = _smallest(shapes)
+        smallest = smallest_object(shapes)
         made, errors = read_all(
             count,
             lambda place: data.pyramid(place, smallest, self.upsample_, self.words_),
@@ -367,7 +367,7 @@ class DeformableDetector(BaseEstimator):
         check_is_fitted(self)
         return CellPyramid.of(
             read_image(image, color=True),
-            smallest=_smallest([template.shape for template in self.templates_]),
+            smallest=smallest_object([template.shape for template in self.templates_]),
             upsample=self.upsample_,
             nodes=any(template.n_parts for template in self.templates_),
         )
@@ -490,7 +490,7 @@ class DeformableDetector(BaseEstimator):
         return tags
 
 
-def _smallest(shapes: Sequence[Shape]) -> Shape:
+def smallest_object(shapes: Sequence[Shape]) -> Shape:
     """Return the rows and columns of cells of the object that every template fits in."""
     rows, columns = np.min(shapes, axis=0) - 2 * CONTEXT
     return int(rows), int(columns)

@@ -8,10 +8,11 @@ positives it is not, so their places are fixed, and chosen anew in every round.
 root have the most energy, which counts little below a part that is there already. A part begins
 with a quarter of the weights of the root below it, and with the deformation (0.02, 0, 0.02, 0).
 
-**Rounds.** All windows are scored, parts everywhere. Rows are the positives at the best places of
-their parts, and negatives above -1, the hardest 3,000; negatives of earlier rounds stay while they
-are above -1.2, each once, with its newest places. The rows are solved by
-:func:`~hilbin.solvers.bundle`. Unlike the root, the result has no certificate for all windows.
+**Rounds.** The first has the hard windows of the root. Then all windows are scored, parts
+everywhere, and the hardest negatives above -1 join, 2,000 in a round; negatives of earlier rounds
+stay while they are above -1.2, each once, with its newest places, and 8,000 at most. Positives have
+the best places of their parts. The rows are solved by :func:`~hilbin.solvers.bundle`. Unlike the
+root, the result has no certificate for all windows.
 
 Afterwards parts are computed only where the root has at least the least score that it has at a
 positive.
@@ -32,10 +33,10 @@ from hilbin.detect.pyramid import Levels
 from hilbin.detect.template import PART_SIDE, Template
 from hilbin.parallel import ranges, run
 
-ROUNDS = 4
+ROUNDS = 5
 HIDDEN = 0.05  # what is left of the energy below a part
 BEND = (0.02, 0.0, 0.02, 0.0)
-MOST_NEGATIVES = 3000
+MOST_NEGATIVES, MOST_NEW = 8000, 2000
 MARGIN = -1.0
 
 
@@ -99,7 +100,7 @@ def learn_parts(
     cache = _Cache()
     for number in range(ROUNDS):
         cache.forget(template)
-        cache.take(_scanned(template, learned, pyramid_of, n_jobs))
+        cache.take(_scanned(template, learned, pyramid_of, number == 0, n_jobs))
         rows = cache.rows()
         template = rows.learned(template, C, tol)
         if not go_on(number + 1):
@@ -111,20 +112,25 @@ Entry = tuple[int, int, int, float, Array]  # side, window, image, target, featu
 
 
 def _scanned(
-    template: Template, learned: Learned, pyramid_of: Callable[[int], Levels], n_jobs: int | None
+    template: Template,
+    learned: Learned,
+    pyramid_of: Callable[[int], Levels],
+    first: bool,
+    n_jobs: int | None,
 ) -> list[Entry]:
-    """Return the positives and the hard negatives of all images."""
+    """Return the positives and hard negatives of all images, first those that the root has."""
     found: dict[int, list[Entry]] = {}
     windows, sides = learned.windows, len(learned.positive)
     models = [template, template.mirrored()][:sides]
-    share = max(8, 4 * MOST_NEGATIVES // len(windows.begins))
+    share = max(8, 2 * MOST_NEW // (sides * len(windows.begins)))
 
     def scan(image: int) -> list[Entry]:
         pyramid = pyramid_of(image)
         begin, end = windows.begins[image : image + 2]
         entries: list[Entry] = []
         for side, model in enumerate(models):
-            scores = model.scores(pyramid, exact=True)
+            own_scores = learned.scores[side][begin:end]
+            scores = own_scores if first else model.scores(pyramid, exact=True)
             own = [c.windows - begin for c in windows.candidates if c.image == image]
             positive = [int(places[np.argmax(scores[places])]) for places in own]
             above = np.flatnonzero(windows.negative[begin:end] & (scores > MARGIN))
@@ -139,8 +145,8 @@ def _scanned(
             ]
         return entries
 
-    def task(first: int, last: int) -> None:
-        for image in range(first, last):
+    def task(low: int, high: int) -> None:
+        for image in range(low, high):
             found[image] = scan(image)
 
     run(task, ranges(len(windows.begins) - 1, 1), n_jobs)

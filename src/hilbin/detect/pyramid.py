@@ -67,6 +67,11 @@ class Levels:
         """Rows and columns of the nodes of every level."""
         return 2 * self.shapes + 1
 
+    @property
+    def inner_shapes(self) -> Array:
+        """Rows and columns of cells of every level within the image."""
+        return self.shapes - 2 * PADDING
+
     @cached_property
     def n_cells(self) -> int:
         """The number of cells of all levels."""
