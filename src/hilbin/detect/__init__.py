@@ -16,6 +16,7 @@ from hilbin.detect.evaluation import (
     evaluate_detector,
 )
 from hilbin.detect.formats.records import ImageBoxes
+from hilbin.detect.many import run_all
 from hilbin.detect.matching import Matches, average_precision, match_boxes
 from hilbin.detect.pyramid import CellPyramid, CodedPyramid
 from hilbin.detect.reasons import BoxReasons, explain_box
@@ -45,6 +46,7 @@ __all__ = [
     "iou",
     "match_boxes",
     "read_boxes",
+    "run_all",
     "sound_boxes",
     "suppress",
     "write_boxes",
