@@ -730,3 +730,53 @@ def best_labels(score, shape, n_labels):
     """The labels of all places that have the highest score, among all labellings."""
     every = itertools.product(range(n_labels), repeat=int(np.prod(shape)))
     return max((np.reshape(labels, shape) for labels in every), key=score)
+
+
+def resized(image, size):
+    """Bilinear interpolation of (channels, height, width) at the centers of new pixels."""
+
+    def between(values, count):
+        at = np.clip((np.arange(count) + 0.5) * len(values) / count - 0.5, 0, len(values) - 1)
+        return np.array(
+            [np.interp(at, np.arange(len(values)), column) for column in values.T]
+        ).T.reshape(count, -1)
+
+    rows = np.stack([between(plane, size[0]) for plane in image.astype(np.float64)])
+    return np.stack([between(plane.T, size[1]).T for plane in rows])
+
+
+def filter_scores(cells, filters):
+    """Scores of filters (k, h, c, w) at all places of cells (rows, c, columns)."""
+    k, h, _, w = filters.shape
+    grid = cells.shape[0] - h + 1, cells.shape[2] - w + 1
+    if min(grid) < 1:
+        return np.zeros((k, 0))
+    out = np.empty((k, *grid))
+    for y, x in np.ndindex(grid):
+        window = cells[y : y + h, :, x : x + w].astype(np.float64)
+        out[:, y, x] = (filters * window).sum(axis=(1, 2, 3))
+    return out
+
+
+def deformed(scores, d, reach):
+    """The best score within reach of every place, less the cost of the way, and the way."""
+    rows, columns = scores.shape
+    best = np.full(scores.shape, -np.inf)
+    way = np.zeros((*scores.shape, 2), int)
+    steps = range(-reach, reach + 1)
+    for y, x, dy, dx in itertools.product(range(rows), range(columns), steps, steps):
+        if 0 <= y + dy < rows and 0 <= x + dx < columns:
+            value = scores[y + dy, x + dx] - (d[0] * dx**2 + d[1] * dx + d[2] * dy**2 + d[3] * dy)
+            if value > best[y, x]:
+                best[y, x], way[y, x] = value, (dy, dx)
+    return best, way
+
+
+def template_scores(template, cells, nodes):
+    """Scores of a template with parts at all places of one level, part by part."""
+    root = filter_scores(cells, template.root[None])[0] + template.bias
+    for part, anchor, d in zip(template.parts, template.anchors, template.deformation, strict=True):
+        best = deformed(filter_scores(nodes, part[None])[0], d, 4)[0]
+        for y, x in np.ndindex(root.shape):
+            root[y, x] += best[2 * y + anchor[0], 2 * x + anchor[1]]
+    return root

@@ -19,6 +19,7 @@ from hilbin.detect.evaluation import (
 )
 from hilbin.detect.formats.records import ImageBoxes
 from hilbin.detect.localizer import BoxExplanation, BoxLocalizer
+from hilbin.detect.many import run_all
 from hilbin.detect.matching import Matches, average_precision, match_boxes
 from hilbin.detect.pyramid import CellPyramid, CodedPyramid
 from hilbin.detect.reasons import BoxReasons, explain_box
@@ -56,6 +57,7 @@ __all__ = [
     "match_boxes",
     "read_boxes",
     "restriction_kernel",
+    "run_all",
     "sound_boxes",
     "suppress",
     "write_boxes",

@@ -28,7 +28,7 @@ from hilbin.solvers import Hinge, Risk, bundle
 FOLDS = 3
 TOL = 0.05
 HARD = -1.2  # score above which a negative window is hard
-MOST_HARD = 6000
+MOST_HARD = 3000  # of them, and of those in mirror images
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,13 +49,15 @@ class HardRows:
     targets: Array
     image: Array
 
-    def without(self, template: Template, images: Array, C: float) -> Template:
-        """Return the template learned without some images."""
-        kept = ~np.isin(self.image, images)
+    def learned(
+        self, template: Template, C: float, tol: float = TOL, *, without: Array | None = None
+    ) -> Template:
+        """Return the template learned from these rows, without those of some images."""
+        kept = np.isin(self.image, [] if without is None else without, invert=True)
         if not (self.targets[kept] > 0).any():
             return template
         risk = Risk(self.features[kept], Hinge(), self.targets[kept], C)
-        return template.with_weights(bundle(risk, 1.0, tol=TOL).coef[0])
+        return template.with_weights(bundle(risk, 1.0, tol=tol).coef[0])
 
 
 def folds_of(boxes: Sequence[Array], ignored: Sequence[Array], rng: np.random.RandomState) -> Array:
@@ -87,12 +89,12 @@ def left_out_boxes(
     for fold in range(int(folds.max()) + 1):
         images = np.flatnonzero(folds == fold)
         own = [
-            rows.without(template, images, C)
+            rows.learned(template, C, without=images)
             for rows, template in zip(hard, templates, strict=True)
         ]
         for image in images:
             pyramid = pyramid_of(int(image))
-            scores = all_scores(own, pyramid)
+            scores = all_scores(own, pyramid, exact=True)
             found[int(image)] = find(scores, own, pyramid, LOW, limit).boxes
     return [found[image] for image in range(len(folds))]
 

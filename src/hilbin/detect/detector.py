@@ -13,6 +13,7 @@ Discriminatively Trained Part-Based Models*, 2010. A. Vedaldi and A. Zisserman, 
 Approximations for Efficient Classification and Detection*, CVPR 2012, section 5.2.
 """
 
+import time
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY
@@ -29,7 +30,7 @@ from hilbin._arrays import Array
 from hilbin._parameters import estimator, require_positive, require_whole
 from hilbin._state import require, require_attributes
 from hilbin.detect.boxes import Boxes
-from hilbin.detect.calibration import calibrate, folds_of, left_out_boxes
+from hilbin.detect.calibration import HardRows, calibrate, folds_of, left_out_boxes
 from hilbin.detect.finding import LOW, Found, all_scores, find
 from hilbin.detect.learning import (
     MAX_ITER,
@@ -42,7 +43,8 @@ from hilbin.detect.learning import (
     learn_root,
 )
 from hilbin.detect.matching import average_precision
-from hilbin.detect.pyramid import CHANNELS, CellPyramid, Shape
+from hilbin.detect.part_learning import learn_parts
+from hilbin.detect.pyramid import CellPyramid, Shape
 from hilbin.detect.template import CONTEXT, Template
 from hilbin.detect.training_images import (
     Pyramid,
@@ -72,9 +74,9 @@ class DeformableDetector(BaseEstimator):
     n_parts : int, default=0
         Number of parts of every template, which may move a little.
     n_words : int, optional
-        If given, cells are numbers of the nearest of so many words, up to 256, found by k-means:
-        training takes a hundredth of the memory, and many detectors of the same words can share
-        their work (:func:`~hilbin.detect.run_all`).
+        If given, cells of training images are kept as numbers of the nearest of so many words, up
+        to 256, found by k-means, in a hundredth of the memory. Which windows are hard is learned
+        from the words, and the template from the numbers of these.
     area : float, default=6400
         Area of the object in the template in pixels; less if small boxes need it.
     upsample : "auto" or int, default="auto"
@@ -88,8 +90,6 @@ class DeformableDetector(BaseEstimator):
         Least score of what is found; "auto" is that of best F1 in images that were left out.
     overlap : float, default=0.5
         Of two windows with a larger IoU only the better one is kept.
-    words : array of shape (n_words, 32), optional
-        Words to use instead of new ones, such as ``words_`` of another detector.
     tol : float, default=0.03
         Largest gap of the objective to its lower bound, relative to the objective.
     max_iter : int, default=500
@@ -115,7 +115,7 @@ class DeformableDetector(BaseEstimator):
     upsample_ : int
         How often images are doubled.
     words_ : float32 array of shape (n_words, 32) or None
-        Words of cells.
+        Words of cells; :func:`~hilbin.detect.run_all` uses them.
     unreachable_ : list of dict
         Boxes that no window meets at an IoU of 0.5, which were ignored: "image", the name or the
         place of the image, "box", its place among the boxes of the image, and "iou", the best there
@@ -168,7 +168,6 @@ class DeformableDetector(BaseEstimator):
     threshold: float | Literal["auto"] = "auto"
     _: KW_ONLY
     overlap: float = 0.5
-    words: Any = None
     tol: float = 0.03
     max_iter: int = MAX_ITER
     max_time: float | None = None
@@ -214,23 +213,29 @@ class DeformableDetector(BaseEstimator):
         self.words_ = self._choose_words(data, shapes, rng)
         pyramids = self._read(data, shapes, tell)
         learned = self._learn(data, pyramids, shapes, rng, tell)
-        self.templates_ = [one.template for one in learned]
-        self._calibrate(data, pyramids, learned, rng, tell)
+
+        def pyramid_of(place: int) -> Pyramid:
+            if self.words_ is None and not self.n_parts:
+                return pyramids[place]
+            parts = self.n_parts > 0
+            return data.pyramid(place, smallest_object(shapes), self.upsample_, None, parts)
+
+        self.templates_: list[Template] = []
+        hard = self._refine(learned, pyramid_of, tell)
+        self._calibrate(data, hard, pyramid_of, rng, tell)
         return self
 
     def _choose_words(
         self, data: TrainingImages, shapes: Sequence[Shape], rng: Any
     ) -> Array | None:
-        if self.words is not None:
-            return np.ascontiguousarray(self.words, np.float32)
         if self.n_words is None:
             return None
-        return learn_words(data, self.n_words, _smallest(shapes), self.upsample_, rng)
+        return learn_words(data, self.n_words, smallest_object(shapes), self.upsample_, rng)
 
     def _read(self, data: TrainingImages, shapes: Sequence[Shape], tell: Callback) -> list[Pyramid]:
         """Return the pyramids of the images that can be read; ``data`` forgets the others."""
         count = len(data.sources)
-        smallest = _smallest(shapes)
+        smallest = smallest_object(shapes)
         made, errors = read_all(
             count,
             lambda place: data.pyramid(place, smallest, self.upsample_, self.words_),
@@ -292,11 +297,38 @@ class DeformableDetector(BaseEstimator):
             entry = {"image": data.names[found.image], "box": box, "iou": iou}
             self.unreachable_.append(entry)
 
+    def _refine(
+        self, learned: Sequence[Learned], pyramid_of: Callable[[int], Pyramid], tell: Callback
+    ) -> list[HardRows]:
+        """Learn the parts, or learn again from numbers instead of codes; return the hard rows."""
+        hard = []
+        begin = time.monotonic()
+        limit = np.inf if self.max_time is None else self.max_time
+        for k, one in enumerate(learned):
+            if self.n_parts:
+                tell("learning parts", k, len(learned))
+                template, rows = learn_parts(
+                    one,
+                    self.n_parts,
+                    pyramid_of,
+                    C=self.C,
+                    tol=self.tol,
+                    n_jobs=self.n_jobs,
+                    go_on=lambda number: time.monotonic() - begin < limit,
+                )
+            else:
+                template, rows = one.template, hard_rows(one, pyramid_of)
+                if self.words_ is not None:
+                    template = rows.learned(template, self.C, self.tol)
+            self.templates_.append(template)
+            hard.append(rows)
+        return hard
+
     def _calibrate(
         self,
         data: TrainingImages,
-        pyramids: list[Any],
-        learned: Sequence[Learned],
+        hard: Sequence[HardRows],
+        pyramid_of: Callable[[int], Pyramid],
         rng: Any,
         tell: Callback,
     ) -> None:
@@ -306,12 +338,7 @@ class DeformableDetector(BaseEstimator):
         self.threshold_, self.calibration_ = 0.0, None
         if folds.max() > 0:
             found = left_out_boxes(
-                self.templates_,
-                [hard_rows(one, pyramids) for one in learned],
-                folds,
-                lambda place: pyramids[place],
-                C=self.C,
-                limit=self.overlap,
+                self.templates_, hard, folds, pyramid_of, C=self.C, limit=self.overlap
             )
             self.threshold_, self.calibration_ = calibrate(found, data.boxes, data.ignored)
         elif self.threshold == "auto":
@@ -330,7 +357,7 @@ class DeformableDetector(BaseEstimator):
         check_is_fitted(self)
         return [template.root for template in self.templates_]
 
-    def pyramid(self, image: Any) -> Pyramid:
+    def pyramid(self, image: Any) -> CellPyramid:
         """Return the pyramid of one image as the detector sees it.
 
         Parameters
@@ -338,13 +365,12 @@ class DeformableDetector(BaseEstimator):
         image : path or array
         """
         check_is_fitted(self)
-        cells = CellPyramid.of(
+        return CellPyramid.of(
             read_image(image, color=True),
-            smallest=_smallest([template.shape for template in self.templates_]),
+            smallest=smallest_object([template.shape for template in self.templates_]),
             upsample=self.upsample_,
             nodes=any(template.n_parts for template in self.templates_),
         )
-        return cells if self.words_ is None else cells.encoded(self.words_)
 
     def find(
         self, pyramid: Pyramid, threshold: float | None = None, *, exact: bool = False
@@ -353,7 +379,7 @@ class DeformableDetector(BaseEstimator):
 
         Parameters
         ----------
-        pyramid : CellPyramid or CodedPyramid
+        pyramid : CellPyramid
             What :meth:`pyramid` returns.
         threshold : float, optional
             Least score, ``threshold_`` by default.
@@ -382,7 +408,7 @@ class DeformableDetector(BaseEstimator):
         """
         check_is_fitted(self)
         sources = as_sources(images)
-        found: list[Boxes] = [Boxes([], scores=[])] * len(sources)
+        found: list[Boxes] = [Boxes(np.empty((0, 4)), scores=np.empty(0))] * len(sources)
         errors: dict[int, ImageError] = {}
 
         def task(begin: int, end: int) -> None:
@@ -417,11 +443,6 @@ class DeformableDetector(BaseEstimator):
         require_whole("n_parts", self.n_parts, 0, 100)
         if self.n_words is not None:
             require_whole("n_words", self.n_words, 2, MOST_WORDS)
-        if self.words is not None:
-            shape = np.shape(self.words)
-            fits = len(shape) == 2 and 1 <= shape[0] <= MOST_WORDS and shape[1] == CHANNELS
-            if not fits:
-                raise ValueError(f"words must have the shape (up to 256, 32), got {shape}")
         require_positive("area", self.area, most=1e6)
         if self.upsample != "auto":
             require_whole("upsample", self.upsample, -8, 3)
@@ -469,7 +490,7 @@ class DeformableDetector(BaseEstimator):
         return tags
 
 
-def _smallest(shapes: Sequence[Shape]) -> Shape:
+def smallest_object(shapes: Sequence[Shape]) -> Shape:
     """Return the rows and columns of cells of the object that every template fits in."""
     rows, columns = np.min(shapes, axis=0) - 2 * CONTEXT
     return int(rows), int(columns)

@@ -37,19 +37,27 @@ class Found:
     boxes: Boxes
 
 
-def all_scores(
-    templates: Sequence[Template], pyramid: Levels, *, exact: bool = False
-) -> list[Array]:
-    """Return the scores of all windows for every template; those of one shape share a pass."""
+def all_roots(templates: Sequence[Template], pyramid: Levels) -> list[Array]:
+    """Return the root scores of all windows for every template; those of one shape share a pass."""
     by_shape: dict[Shape, list[int]] = {}
     for number, template in enumerate(templates):
         by_shape.setdefault(template.shape, []).append(number)
     scores: dict[int, Array] = {}
     for numbers in by_shape.values():
-        roots = pyramid.filter_scores(np.stack([templates[k].root for k in numbers]))
-        for k, root in zip(numbers, roots, strict=True):
-            scores[k] = templates[k].with_parts(pyramid, root, exact=exact)
+        found = pyramid.filter_scores(np.stack([templates[k].root for k in numbers]))
+        scores |= dict(zip(numbers, found, strict=True))
     return [scores[k] for k in range(len(templates))]
+
+
+def all_scores(
+    templates: Sequence[Template], pyramid: Levels, *, exact: bool = False
+) -> list[Array]:
+    """Return the scores of all windows for every template."""
+    roots = all_roots(templates, pyramid)
+    return [
+        template.with_parts(pyramid, root, exact=exact)
+        for template, root in zip(templates, roots, strict=True)
+    ]
 
 
 def find(

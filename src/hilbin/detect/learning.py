@@ -35,21 +35,21 @@ from hilbin.solvers import Result
 from hilbin.solvers.problem import Callback
 
 CANDIDATE, REACHED, COUNTS = 0.7, 0.5, 0.3  # IoU of positives, of what is no negative, of ignored
-SMALL = 0.05  # quantile of the areas of boxes that the template must not exceed
+SMALL = 0.05  # quantile of the areas of boxes that a template must be able to find
+SMALLER = 0.75  # area of such a box, as a share of that of the template
 LEAST_BOXES = 20  # of a component
 MOST_UPSAMPLE, LEAST_UPSAMPLE = 1, -5
 FIRST_TOL = 0.1  # of the round that only chooses positives
 MAX_ITER = 500
 
 
-
 def choose_upsample(boxes: Array, area: float) -> int:
-    """Return how often images are doubled so that small boxes are as large as the template.
+    """Return how often images are doubled so that small boxes are about as large as the template.
 
     It is negative if even small boxes are larger than the template after halving.
     """
     small = float(np.quantile(areas(boxes), SMALL))
-    wanted = int(np.ceil(0.5 * np.log2(area / small)))
+    wanted = round(0.5 * np.log2(area / small))
     return min(max(wanted, LEAST_UPSAMPLE), MOST_UPSAMPLE)
 
 
@@ -65,7 +65,7 @@ def choose_shape(boxes: Array, area: float, upsample: int) -> Shape:
     """Return rows and columns of cells of the template of some boxes, with context."""
     small = float(np.quantile(areas(boxes), SMALL)) * 4.0**upsample
     aspect = float(np.median(_aspects(boxes)))
-    wanted = min(area, small)
+    wanted = min(area, small / SMALLER)
     sides = np.sqrt([wanted / aspect, wanted * aspect]) / SIDE
     rows, columns = np.maximum(np.rint(sides), 1).astype(int) + 2 * CONTEXT
     return int(rows), int(columns)
@@ -257,22 +257,26 @@ def best_scored(windows: TrainingWindows, scores: Array) -> Array:
     return windows.best(lambda found: scores[found.windows])
 
 
-def hard_rows(learned: Learned, pyramids: Sequence[Levels]) -> HardRows:
+def hard_rows(learned: Learned, pyramid_of: Callable[[int], Levels]) -> HardRows:
     """Return the features of the positives, and of the negatives of high score."""
     template, windows = learned.template, learned.windows
-    features, targets, images = [], [], []
-    for side, (positive, scores) in enumerate(zip(learned.positive, learned.scores, strict=True)):
-        negative = np.flatnonzero(windows.negative & (scores > HARD))
-        hardest = negative[np.argsort(-scores[negative])[:MOST_HARD]]
-        chosen = np.concatenate([positive, hardest])
-        image = windows.image_of(chosen)
-        order = np.argsort(image, kind="stable")
-        found = [
-            template.features(pyramids[i], chosen[order][image[order] == i] - windows.begins[i])
-            for i in np.unique(image)
-        ]
-        rows = np.concatenate(found)
-        features.append(template.mirrored_features(rows) if side else rows)
-        targets.append(np.where(np.arange(len(chosen)) < len(positive), 1.0, -1.0)[order])
-        images.append(image[order])
-    return HardRows(np.concatenate(features), np.concatenate(targets), np.concatenate(images))
+    chosen = [
+        np.concatenate([positive, _hardest(windows.negative, scores)])
+        for positive, scores in zip(learned.positive, learned.scores, strict=True)
+    ]
+    images = [windows.image_of(own) for own in chosen]
+    features, targets, places = [], [], []
+    for i in np.unique(np.concatenate(images)):
+        pyramid = pyramid_of(int(i))
+        for side, (own, image) in enumerate(zip(chosen, images, strict=True)):
+            some = np.flatnonzero(image == i)
+            found = template.features(pyramid, own[some] - windows.begins[i])
+            features.append(template.mirrored_features(found) if side else found)
+            targets.append(np.where(some < len(learned.positive[side]), 1.0, -1.0))
+            places.append(np.full(some.size, i))
+    return HardRows(np.concatenate(features), np.concatenate(targets), np.concatenate(places))
+
+
+def _hardest(negative: Array, scores: Array) -> Array:
+    above = np.flatnonzero(negative & (scores > HARD))
+    return above[np.argsort(-scores[above], kind="stable")[:MOST_HARD]]

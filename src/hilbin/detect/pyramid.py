@@ -67,6 +67,11 @@ class Levels:
         """Rows and columns of the nodes of every level."""
         return 2 * self.shapes + 1
 
+    @property
+    def inner_shapes(self) -> Array:
+        """Rows and columns of cells of every level within the image."""
+        return self.shapes - 2 * PADDING
+
     @cached_property
     def n_cells(self) -> int:
         """The number of cells of all levels."""
@@ -284,7 +289,7 @@ def _sizes(size: Shape, smallest: Shape, upsample: int) -> Array:
     """Return height and width of every level in pixels."""
     least = np.maximum(np.array(smallest), 1) * SIDE - SIDE // 2  # the last cell is half inside
     exact = np.array(size) * 2.0**upsample
-    sizes = []
+    sizes: list[Array] = []
     while np.all(np.rint(exact) >= least) and len(sizes) < 64:
         if max(exact) <= MOST_SIDE:
             sizes.append(np.rint(exact).astype(np.int64))

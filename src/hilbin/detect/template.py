@@ -161,29 +161,24 @@ class Template:
         """
         level, y, x = pyramid.places(which, self.shape)
         moved = np.zeros((len(which), self.n_parts, 2), np.int64)
-        for i in range(len(which) if self.n_parts else 0):
-            nodes = pyramid.node_level(level[i])
+        for number in np.unique(level) if self.n_parts else ():
+            own = np.flatnonzero(level == number)
             for p in range(self.n_parts):
-                moved[i, p] = self._best(nodes, p, 2 * y[i], 2 * x[i])
+                nodes = 2 * y[own] + self.anchors[p, 0], 2 * x[own] + self.anchors[p, 1]
+                down, across = self._best_moves(pyramid, int(number), p)
+                moved[own, p, 0], moved[own, p, 1] = down[nodes], across[nodes]
         return moved
 
-    def _best(self, nodes: Array, part: int, y: int, x: int) -> tuple[int, int]:
-        """Return the best displacement of a part of the window at a node."""
-        top, left = y + self.anchors[part, 0], x + self.anchors[part, 1]
-        first = max(top - REACH, 0), max(left - REACH, 0)
-        end = top + REACH + PART_SIDE, left + REACH + PART_SIDE
-        near = np.ascontiguousarray(nodes[first[0] : end[0], :, first[1] : end[1]])
-        shape = np.array([[near.shape[0], near.shape[2]]])
-        grid = (shape - PART_SIDE + 1)[0]
-        scores = np.empty((1, grid.prod()), np.float32)
-        room = np.concatenate([near.ravel(), np.zeros(core.cell_slack, np.float32)])
-        core.filter_scores(room, shape, self.parts[part : part + 1], scores)
-        dy = (np.arange(grid[0]) + first[0] - top)[:, None].astype(np.float32)
-        dx = (np.arange(grid[1]) + first[1] - left)[None].astype(np.float32)
-        a, b, c, d = self.deformation[part]
-        values = scores.reshape(grid) - (a * dx**2 + b * dx + c * dy**2 + d * dy)
-        best = np.unravel_index(int(values.argmax()), values.shape)
-        return int(dy[best[0], 0]), int(dx[0, best[1]])
+    def _best_moves(self, pyramid: Levels, level: int, part: int) -> tuple[Array, Array]:
+        """Return the best displacements of a part at all nodes of a level, down and across."""
+        begin = CHANNELS * int(pyramid.node_shapes[:level].prod(axis=1).sum())
+        shape = pyramid.node_shapes[level : level + 1]
+        grid = tuple(shape[0] - PART_SIDE + 1)
+        scores = np.empty((1, grid[0] * grid[1]), np.float32)
+        core.filter_scores(pyramid.nodes[begin:], shape, self.parts[part : part + 1], scores)
+        best, down, across = (np.empty(grid, dtype) for dtype in (np.float32, np.int8, np.int8))
+        core.deform(scores.reshape(grid), self.deformation[part], REACH, best, down, across)
+        return down, across
 
     def features(self, pyramid: Levels, which: Array) -> Array:
         """Return the features of windows with their parts at their best places.

@@ -212,9 +212,7 @@ class CodedWindowRows(_Windows):
     def _prepared(self, filters: Array) -> list[tuple[Array, slice]]:
         return lookup_tables(filters, self.words)
 
-    def _scores(
-        self, i: int, prepared: list[tuple[Array, slice]], places: Array | None
-    ) -> Array:
+    def _scores(self, i: int, prepared: list[tuple[Array, slice]], places: Array | None) -> Array:
         pyramid = self.pyramids[i]
         found = []
         for tables, some in prepared:

@@ -97,7 +97,7 @@ def minimize_hinge(
     while going and share > tol and n_iter < max_iter:
         risk = Risk(rows.chosen(working), loss, targets[working], weights[working], constant)
         inner = bundle(risk, 1.0, tol=max(tol / 2, min(LOOSE, share / 8)))
-        bound = max(bound, float(inner.objective[0] - inner.gap[0]))
+        bound = max(bound, float(np.sum(inner.objective) - np.sum(inner.gap)))  # of one task
         found = rows.scores(inner.coef[:, :-1])[:, 0] + np.float32(root * inner.coef[0, -1])
         losses = loss.value(targets, found)
         total = 0.5 * float(np.square(inner.coef, dtype=np.float64).sum()) + float(weights @ losses)
@@ -106,8 +106,7 @@ def minimize_hinge(
         n_iter, share = n_iter + 1, (value - bound) / value
         working = _enlarged(working, losses * (weights > 0))
         going = callback is None or callback(n_iter, share)
-    gap = np.array([value - bound])
-    result = Result(coef, np.empty(0), np.array([value]), gap, n_iter, bool(share <= tol))
+    result = Result(coef, np.empty(0), value, value - bound, n_iter, bool(share <= tol))
     return Solved(result, scores, working)
 
 
