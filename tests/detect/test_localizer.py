@@ -51,6 +51,9 @@ def test_best_boxes_equal_enumeration(normalized, n_nodes, seed):
     found = (model.best(x, w), model.best(x, w, y), model.best_slack(x, w, y))
     for box, value in zip(found, values, strict=True):
         np.testing.assert_allclose(value[every.index(tuple(box))], value.max(), atol=1e-9)
+    searched = model.search(x, w)
+    np.testing.assert_allclose(searched.scores[0], w @ model.joint(x, searched.boxes[0]))
+    np.testing.assert_allclose(searched.scores[0], scores.max())
 
 
 def test_a_search_that_is_cut_short_has_a_bound():

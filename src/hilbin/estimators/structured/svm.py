@@ -290,7 +290,7 @@ class StructuredSVM(CallbackSupportMixin, BaseEstimator):
             feature_names_in_="labels[*]?",
         )
         if found:
-            model = vars(self).get("model_")
+            model: Any = vars(self).get("model_")
             require(all(hasattr(model, name) for name in METHODS), "model_ is no model")
             require(np.isfinite(self.coef_).all(), "coef_ is not finite")
             size = getattr(model, "size", self.coef_.size)
