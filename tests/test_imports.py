@@ -30,12 +30,13 @@ ALLOWED = {
     "estimators": BOTTOM | {"kernels", "maps", "solvers", "stats", "stream"},
     "dependence": BOTTOM | {"kernels", "maps", "stats"},
     "images": BOTTOM,
+    "detect": BOTTOM | {"estimators", "images", "maps", "solvers"},
     "plot": BOTTOM | {"kernels"},
     "inspection": BOTTOM | {"estimators", "images", "kernels", "maps"},
-    "report": BOTTOM | {"inspection"},
-    "persist": BOTTOM | {"estimators", "images", "kernels", "maps"},
+    "report": BOTTOM | {"detect", "inspection"},
+    "persist": BOTTOM | {"detect", "estimators", "images", "kernels", "maps"},
     "auto": BOTTOM | {"estimators", "images", "inspection", "kernels", "maps", "persist", "report"},
-    "cli": BOTTOM | {"auto", "images", "inspection", "persist", "report"},
+    "cli": BOTTOM | {"auto", "detect", "images", "inspection", "persist", "report"},
 }
 
 

@@ -21,6 +21,7 @@ __all__ = [
     "__version__",
     "auto",
     "dependence",
+    "detect",
     "estimators",
     "images",
     "inspection",

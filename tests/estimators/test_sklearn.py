@@ -23,6 +23,7 @@ from hilbin.estimators import (
     KernelSVR,
     MultipleKernelRidge,
     MultipleKernelSVC,
+    StructuredSVM,
 )
 from hilbin.kernels import GCS, Laplace, Linear
 from hilbin.maps import NystroemMap
@@ -71,6 +72,7 @@ OTHERS = [
     MultipleKernelSVC([Linear(), Laplace(gamma="median")], norm=2, weights="per_class"),
     MultipleKernelSVC(norm=np.inf, multi_class="crammer_singer"),
     MultipleKernelRidge([Linear(), Laplace(gamma="median")], norm=4.0, fit_intercept=False),
+    StructuredSVM(rescaling="slack", cache=0),
 ]
 
 

@@ -15,7 +15,9 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from hilbin.auto import TableClassifier
+from hilbin.detect import BoxLocalizer
 from hilbin.estimators import ShapeFunction
+from hilbin.images import LBP
 from hilbin.maps import ProductQuantizer
 from hilbin.persist import ModelFileError, container, load, save
 
@@ -74,6 +76,8 @@ def prepare(folder):
         if name not in ("DenseSIFT", "OnnxFeatures"):
             given = X if name in ROWS else pictures
             models.append((made(name).fit(given), "rows" if name in ROWS else "pictures"))
+    boxes = [[2, 3, 12, 16]] * len(pictures)
+    models.append((BoxLocalizer(LBP(), cell=4).fit(pictures, boxes), "pictures"))
     quantizer = ProductQuantizer(part_size=2, n_words=5, random_state=0).fit(X)
     models += [
         (quantizer.transform(X), "codes"),

@@ -43,6 +43,7 @@ from hilbin.estimators import (
     MapSVC,
     MultipleKernelRidgeClassifier,
     MultipleKernelSVC,
+    StructuredSVM,
 )
 from hilbin.kernels import (
     Chi2,
@@ -95,6 +96,7 @@ VARIANTS = [
     MapSVC(probability=True),
     MultipleKernelSVC({"a": Chi2(), "b": Gaussian("median")}, weights="per_class", warm_start=True),
     MultipleKernelRidgeClassifier([Chi2(), Intersection()], probability=True),
+    StructuredSVM(rescaling="slack", warm_start=True),
     MapRidgeClassifier(
         column_groups=[("a", [0, 1], None), ("b", [2, 3], AdditiveMap(Chi2()))], penalty="multiple"
     ),

@@ -6,40 +6,28 @@ What a command needs is imported when it runs, so that ``hilbin --help`` is quic
 import json
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
-from typer.core import TyperCommand, TyperGroup
 
 from hilbin.cli import _arguments as arguments
 from hilbin.cli._console import Console
-from hilbin.cli._outcome import DONE, FAILED, SOME_UNREADABLE, command, complain, require_new
-
-
-class _Command(TyperCommand):
-    """A command whose help shows no type of flags."""
-
-    def get_params(self, ctx: Any) -> Any:
-        return _without_types_of_flags(super().get_params(ctx))
-
-
-class _Group(TyperGroup):
-    """Commands whose help shows no type of flags."""
-
-    def get_params(self, ctx: Any) -> Any:
-        return _without_types_of_flags(super().get_params(ctx))
-
-
-def _without_types_of_flags(parameters: list[Any]) -> list[Any]:
-    for one in parameters:
-        if getattr(one, "is_flag", False):
-            one.metavar = ""
-    return parameters
-
+from hilbin.cli._help import Command, Group
+from hilbin.cli._outcome import (
+    DONE,
+    FAILED,
+    SOME_UNREADABLE,
+    command,
+    complain,
+    complain_of,
+    require_new,
+    write_text,
+)
+from hilbin.cli.detect.app import app as detect_app
 
 app = typer.Typer(
     name="hilbin",
-    cls=_Group,
+    cls=Group,
     help="Images in, labels out: learning with kernels on histograms and images.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -67,7 +55,7 @@ def _main(
     pass
 
 
-@app.command("train", cls=_Command)
+@app.command("train", cls=Command)
 @command
 def train_command(
     source: arguments.Source,
@@ -111,7 +99,7 @@ def train_command(
     return SOME_UNREADABLE if unreadable else DONE
 
 
-@app.command("eval", cls=_Command)
+@app.command("eval", cls=Command)
 @command
 def eval_command(
     model: arguments.ModelFile,
@@ -124,7 +112,7 @@ def eval_command(
 ) -> int:
     """Evaluate a model on labeled images or a table that it has not seen."""
     from hilbin.cli.eval import as_csv, complaints, evaluate
-    from hilbin.files import require_writable, write_whole
+    from hilbin.files import require_writable
 
     if csv_file is not None:
         require_writable(csv_file)
@@ -132,7 +120,7 @@ def eval_command(
     for line in complaints(outcome):
         complain(line)
     if csv_file is not None:
-        write_whole(csv_file, as_csv(outcome.mistakes).encode(errors="surrogateescape"))
+        write_text(csv_file, as_csv(outcome.mistakes))
     if as_json:
         print(json.dumps({"accuracy": outcome.accuracy, **asdict(outcome)}))
     else:
@@ -142,7 +130,7 @@ def eval_command(
     return SOME_UNREADABLE if outcome.unreadable else DONE
 
 
-@app.command("predict", cls=_Command)
+@app.command("predict", cls=Command)
 @command
 def predict_command(
     model: arguments.ModelFile,
@@ -157,17 +145,16 @@ def predict_command(
 ) -> int:
     """Predict the labels of images or table rows."""
     from hilbin.cli.predict import as_csv, as_lines, predict
-    from hilbin.files import require_writable, write_whole
+    from hilbin.files import require_writable
 
     if csv_file is not None:
         require_writable(csv_file)
     found = predict(
         model, paths, top=top, reject=reject, sort_into=sort_into, jobs=jobs, console=Console(quiet)
     )
-    for file in found.unreadable:
-        complain(f"cannot be read: {file['path']}: {file['reason']}")
+    complain_of(found.unreadable)
     if csv_file is not None:
-        write_whole(csv_file, as_csv(found).encode(errors="surrogateescape"))
+        write_text(csv_file, as_csv(found))
     if as_json:
         print(json.dumps(asdict(found)))
     elif found.predictions:
@@ -177,7 +164,7 @@ def predict_command(
     return SOME_UNREADABLE if found.unreadable else DONE
 
 
-@app.command("explain", cls=_Command)
+@app.command("explain", cls=Command)
 @command
 def explain_command(
     model: arguments.ModelFile,
@@ -213,7 +200,7 @@ def explain_command(
     return DONE
 
 
-@app.command("info", cls=_Command)
+@app.command("info", cls=Command)
 @command
 def info_command(model: arguments.ModelFile, as_json: arguments.AsJson = False) -> int:
     """Show what a model file holds and how it was made."""
@@ -227,7 +214,7 @@ def info_command(model: arguments.ModelFile, as_json: arguments.AsJson = False) 
     return DONE
 
 
-@app.command("demo", cls=_Command)
+@app.command("demo", cls=Command)
 @command
 def demo_command(
     out: arguments.OutFolder = Path("hilbin-demo"),
@@ -242,3 +229,6 @@ def demo_command(
     shown = demo(out, seed=seed, jobs=jobs, console=Console(quiet))
     print(json.dumps(asdict(shown)) if as_json else summary(shown))
     return DONE
+
+
+app.add_typer(detect_app)

@@ -4,7 +4,8 @@ The families are sub-packages: :mod:`~hilbin.estimators.intersection` (one funct
 :mod:`~hilbin.estimators.kernel` (any kernel, by support vectors),
 :mod:`~hilbin.estimators.multiple` (several kernels: their weights and parameters),
 :mod:`~hilbin.estimators.clustering` (any kernel, without labels),
-:mod:`~hilbin.estimators.reduction` (few coordinates, by kernels or explicit features) and
+:mod:`~hilbin.estimators.reduction` (few coordinates, by kernels or explicit features),
+:mod:`~hilbin.estimators.structured` (outputs that are structures) and
 :mod:`~hilbin.estimators.linear` (explicit features, out of core). A new estimator is entered here;
 persistence, the reference and the tests take it from this list.
 """
@@ -36,12 +37,17 @@ from hilbin.estimators.probability import ScoreCalibration
 from hilbin.estimators.reduction.cca import KernelCCA
 from hilbin.estimators.reduction.discriminant import KernelDiscriminant
 from hilbin.estimators.reduction.pca import KernelPCA
+from hilbin.estimators.structured.grid import GridModel
+from hilbin.estimators.structured.models import ChainModel, MulticlassModel
+from hilbin.estimators.structured.svm import StructuredSVM
 
 __all__ = [
     "SVDD",
     "AlignedKernel",
+    "ChainModel",
     "CostEstimate",
     "GraphClustering",
+    "GridModel",
     "HistogramBinner",
     "InfiniteKernelSVC",
     "IntersectionSVC",
@@ -60,12 +66,14 @@ __all__ = [
     "MapRidgeClassifier",
     "MapSVC",
     "MapSVR",
+    "MulticlassModel",
     "MultipleKernelRidge",
     "MultipleKernelRidgeClassifier",
     "MultipleKernelSVC",
     "ScoreCalibration",
     "ShapeFunction",
     "StreamPCA",
+    "StructuredSVM",
     "SupportVectorClustering",
     "Tuning",
     "compare_with_linear",

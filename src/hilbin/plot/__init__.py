@@ -2,6 +2,7 @@
 
 from hilbin.plot.explanation import explanation
 from hilbin.plot.inspection import importances, reliability
+from hilbin.plot.localization import localization
 from hilbin.plot.matrix import kernel_matrix, reordering
 from hilbin.plot.pictures import montage
 from hilbin.plot.shapes import shapes
@@ -12,6 +13,7 @@ __all__ = [
     "importances",
     "kernel_matrix",
     "kernel_weights",
+    "localization",
     "montage",
     "reliability",
     "reordering",

@@ -7,6 +7,7 @@ inside the page, its own style, and the one script whose hash it names.
 import base64
 import hashlib
 import os
+from collections.abc import Callable, Sequence
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -90,38 +91,56 @@ def write_report(
     True
     """
     measures, pictures = Measures(evidence), Pictures()
-    for factor in LOWER:
-        page = _page(Context(evidence, measures, pictures, Caps().scaled(factor))).encode()
-        if len(page) <= max_bytes:
-            break
-    else:
-        raise ValueError(f"max_bytes={max_bytes}: the page has {len(page)} without any picture")
-    write_whole(path, page)
-    return Path(path)
+    return write_within(
+        path,
+        lambda factor: _page(Context(evidence, measures, pictures, Caps().scaled(factor))),
+        max_bytes,
+    )
 
 
 def _page(context: Context) -> Html:
     made = [(title, make(context)) for title, make in SECTIONS]
-    made = [(title, html) for title, html in made if html]
+    return lay_out(context.evidence.title, made, ("theme.js", "page.js"))
+
+
+def lay_out(
+    title: str, sections: Sequence[tuple[str, Html]], scripts: Sequence[str] = ("theme.js",)
+) -> Html:
+    """Return a page of sections and links to them; sections that are empty are left out."""
+    made = [(name, html) for name, html in sections if html]
     links = join(
         fill(
             '<li><a href="#{anchor}">{title}</a></li>',
             anchor=html.split('id="', 1)[1].split('"', 1)[0],
-            title=title,
+            title=name,
         )
-        for title, html in made
+        for name, html in made
     )
-    script = _text("page.js")
+    script = Html("".join(_text(name) for name in scripts))
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return fill(
         _text("page.html"),
         hash=digest,
         style=_text("page.css"),
         script=script,
-        title=short(context.evidence.title),
+        title=short(title),
         links=links,
         sections=join(html for _, html in made),
     )
+
+
+def write_within(
+    path: str | os.PathLike[str], make: Callable[[float], Html], max_bytes: int
+) -> Path:
+    """Write the page that ``make`` returns for the largest factor of its caps that fits."""
+    for factor in LOWER:
+        page = make(factor).encode()
+        if len(page) <= max_bytes:
+            break
+    else:
+        raise ValueError(f"max_bytes={max_bytes}: the page has {len(page)} without any picture")
+    write_whole(path, page)
+    return Path(path)
 
 
 @cache
