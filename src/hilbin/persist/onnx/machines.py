@@ -143,7 +143,7 @@ def _shares(graph: Graph, model: Any, x: str, where: str) -> str:
             f"{where} takes a list of precomputed matrices, and an ONNX graph one: give it kernels"
         )
     known, factors = _dense(model.support_vectors_), np.atleast_2d(model.weights_ / model.scales_)
-    used = np.flatnonzero(factors.any(axis=0)) if model.support_.size else []
+    used = np.flatnonzero(factors.any(axis=0) & (model.support_.size > 0))
     total = graph.product(x, np.zeros((model.n_features_in_, model.intercept_.size)))
     for j in used:
         values = gram(graph, model.kernels_[j], x, known, f"{where}.kernels_[{j}]")
