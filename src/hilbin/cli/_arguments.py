@@ -69,9 +69,7 @@ CacheFolder = Annotated[Path | None, typer.Option(help="Cache folder for extract
 KeepCache = Annotated[bool, typer.Option("--keep-cache", help="Keep the cache folder.")]
 Compact = Annotated[
     bool,
-    typer.Option(
-        "--compact", help="Write a file of a quarter of the size; scores are rounded."
-    ),
+    typer.Option("--compact", help="Write a file of a quarter of the size; scores are rounded."),
 ]
 
 # of eval

@@ -80,11 +80,12 @@ def save(
         Classes of your own that the model contains. Their objects are saved by their attributes;
         :func:`load` needs the same classes, and tells them apart by their names.
     compact : bool, default=False
-        Whether to write a file of a quarter of the size or less. Look-up tables and weights of
-        many features are rounded to a multiple of a power of two, at most 1/1024 of their root mean
-        square, and all arrays are compressed; whatever else the model has is kept to the last bit.
-        Scores change by less than a thousandth of their standard deviation on the models that
-        ``benchmarks/files.py`` measures. Prediction is as fast as before, loading takes longer.
+        Whether to write a file of about a quarter of the size or less. Look-up tables and weights
+        of many features are rounded to multiples of a power of two, as small as the size allows and
+        at most 1/512 of their root mean square, and all arrays are compressed; whatever else the
+        model has is kept to the last bit. Scores change by less than a thousandth of their
+        standard deviation on the models that ``benchmarks/files.py`` measures. Prediction is as
+        fast as before, loading takes longer.
 
     Raises
     ------

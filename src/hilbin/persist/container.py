@@ -18,7 +18,7 @@ storage), the length of all of them and their SHA-256, so that no byte of the fi
 unnoticed, and the header can be read alone. The preamble is the same in all versions of the format.
 Format 1 has the bytes of arrays as they are in memory. In format 2, of compact files, they are
 packed (:mod:`hilbin.persist.packing`), and the header also has the number of packed bytes and the
-step of each array.
+coding of each array.
 """
 
 import hashlib
@@ -72,10 +72,10 @@ def write(
     stored: Sequence[Any] = [_raw(array) for array in arrays]
     if steps is not None:
         packed = [packing.pack(array, steps.get(i)) for i, array in enumerate(arrays)]
-        if _may_unpack(sum(map(len, stored)), sum(map(len, packed))):
-            version, stored = COMPACT_VERSION, packed
+        if _may_unpack(sum(map(len, stored)), sum(len(content) for content, _ in packed)):
+            version, stored = COMPACT_VERSION, [content for content, _ in packed]
             both = zip(described, packed, strict=True)
-            described = [[*d, len(p), steps.get(i)] for i, (d, p) in enumerate(both)]
+            described = [[*said, len(content), coding] for said, (content, coding) in both]
     digest, length = hashlib.sha256(), 0
     for piece in _pieces(stored):
         digest.update(piece)
@@ -136,13 +136,13 @@ def read_header(file: IO[bytes]) -> dict[str, Any]:
 
 
 class Stored(NamedTuple):
-    """What the header says of an array; ``n_packed`` and ``step`` are those of format 2."""
+    """What the header says of an array; ``n_packed`` and ``coding`` are those of format 2."""
 
     dtype: str
     shape: list[int]
     order: Any
     n_packed: int | None = None
-    step: float | None = None
+    coding: Any = None
 
     @property
     def n_unpacked(self) -> int:
@@ -170,7 +170,7 @@ class Stored(NamedTuple):
         """Return the array that was read, unpacked if it was packed."""
         if self.n_packed is None:
             return array
-        return packing.unpack(array.tobytes(), self.dtype, self.shape, self.order, self.step)
+        return packing.unpack(array.tobytes(), self.dtype, self.shape, self.order, self.coding)
 
 
 def read_arrays(file: IO[bytes], header: dict[str, Any]) -> list[Array]:
@@ -232,7 +232,7 @@ def _checked(stored: Stored, version: int) -> Stored:
     sizes = isinstance(stored.shape, list) and all(map(_is_size, stored.shape))
     known = isinstance(stored.dtype, str) and is_storable(stored.dtype)
     packed = version == COMPACT_VERSION
-    fits = _is_size(stored.n_packed) if packed else stored.n_packed is stored.step is None
+    fits = _is_size(stored.n_packed) if packed else stored.n_packed is stored.coding is None
     if not (known and sizes and stored.order in ("C", "F") and fits):
         raise ValueError(f"{[*stored]} is no array")
     return stored

@@ -2,14 +2,17 @@ r"""Arrays of compact files: rounded where a class allows it, and packed without
 
 **Rounding.** A class names in ``_rounded`` the attributes whose numbers are added up in one unit,
 such as the contributions of features to a score: sums of many change little if each number is
-rounded to a multiple of the same step. The step is the power of two that is at most 1/1024 of the
-root mean square of the array; each number changes by at most half of it. Arrays of few numbers are
-not rounded, as they take no room.
+rounded to a multiple of the same step. The step is a power of two, at most 1/512 of the root mean
+square of the array, and smaller as long as the packed array is less than a quarter of what it is in
+memory. Each number changes by at most half a step. Arrays of few numbers are not rounded, as they
+take no room.
 
-**Packing.** Rounded numbers are written as whole ones, multiples :math:`k` of the step:
-:math:`2k` if :math:`k \ge 0`, else :math:`-2k - 1`, so that few bytes differ. The first bytes of
-all numbers stand side by side, then the second bytes, and so on, the longest axis of the array
-running fastest: bytes of the same meaning repeat each other, and deflate finds it.
+**Packing.** The first bytes of all numbers stand side by side, then the second bytes, and so on,
+the longest axis of the array running fastest: bytes of the same meaning repeat each other, and
+deflate finds it. Rounded numbers are written as whole ones, multiples :math:`k` of the step, or as
+the differences of these along the longest axis if they are smaller, as those of a shape function at
+consecutive levels are. :math:`k \ge 0` is written as :math:`2k`, others as :math:`-2k - 1`, so
+that few bytes differ.
 """
 
 import math
@@ -21,8 +24,12 @@ import numpy as np
 from hilbin._arrays import Array
 
 PARTS = 512  # of the root mean square that a step has at most
+SHARE = 0.24  # of the bytes in memory that packed ones may be if the step is smaller
+FINEST, LARGEST = 2**-8, 2**30  # smallest step, in largest ones; largest multiple of a step
+SAMPLE = 2**18  # numbers of which the size is found
 FEW = 2**14  # numbers, below which arrays are not rounded
 CODES = np.dtype("<u4")  # the largest of n numbers is at most sqrt(n) root mean squares
+MULTIPLES, DIFFERENCES = "multiples", "differences"
 MOST_RATIO, ROOM = 32, 2**26  # bytes that a file may unpack to: per byte of it, and besides
 
 
@@ -34,7 +41,22 @@ def step_of(values: Any) -> float | None:
         size = math.sqrt(float(np.square(values, dtype=np.float64).mean()))
     if not (math.isfinite(size) and size / PARTS > np.finfo(values.dtype).tiny):
         return None
-    return math.ldexp(0.5, math.frexp(size / PARTS)[1])
+    return _finer(values, math.ldexp(0.5, math.frexp(size / PARTS)[1]))
+
+
+def _finer(values: Array, step: float) -> float:
+    """Return the smallest step for which the array is small enough, or the given one."""
+    turned = _turned(values)
+    width = max(1, SAMPLE * turned.shape[-1] // turned.size)
+    begin = (turned.shape[-1] - width) // 2
+    sample = np.ascontiguousarray(turned[..., max(0, begin) :][..., :width])
+    least = max(FINEST * step, float(np.abs(values).max()) / LARGEST)
+    while step / 2 >= least and not np.array_equal(rounded(sample, step), sample):
+        packed, _ = pack(rounded(sample, step / 2), step / 2)
+        if len(packed) > SHARE * sample.nbytes:
+            break
+        step /= 2
+    return step
 
 
 def rounded(values: Array, step: float) -> Array:
@@ -42,39 +64,50 @@ def rounded(values: Array, step: float) -> Array:
     return (np.rint(values / step) * step).astype(values.dtype)
 
 
-def pack(array: Array, step: float | None) -> bytes:
-    """Return the bytes of an array; with a step its numbers are multiples of that."""
-    numbers = array if step is None else _without_signs(np.rint(array / step).astype(np.int32))
-    flat = np.ascontiguousarray(_turned(numbers)).reshape(-1)
+def pack(array: Array, step: float | None) -> tuple[bytes, Any]:
+    """Return the bytes of an array, and how they are to be read.
+
+    With a step the numbers must be multiples of it.
+    """
+    turned, coding = np.ascontiguousarray(_turned(array)), None
+    if step is not None:
+        turned, coding = _whole_numbers(turned, step)
+    flat = turned.reshape(-1)
     planes = flat.view(np.uint8).reshape(flat.size, -1).T if flat.size else flat
-    return zlib.compress(np.ascontiguousarray(planes).data)
+    return zlib.compress(np.ascontiguousarray(planes).data), coding
 
 
-def unpack(content: bytes, dtype: Any, shape: list[int], order: Any, step: Any) -> Array:
+def unpack(content: bytes, dtype: Any, shape: list[int], order: Any, coding: Any) -> Array:
     """Return the array of packed bytes, or raise ``ValueError`` if they are not its bytes."""
-    if step is not None and not (type(step) is float and 0 < step < math.inf):
-        raise ValueError(f"{step!r} is no step of an array")
     kind = np.dtype(dtype)
-    if step is not None and kind.kind != "f":
-        raise ValueError(f"an array of {kind} has a step")
-    stored = kind if step is None else CODES
+    stored = kind if coding is None else CODES
     planes = _inflated(content, stored.itemsize * math.prod(shape))
     flat = np.ascontiguousarray(planes.reshape(stored.itemsize, -1).T).view(stored)
-    numbers = np.empty(shape, stored, order=order)
-    turned = _turned(numbers)
-    turned[...] = flat.reshape(turned.shape)
-    if step is None:
-        return numbers
+    array = np.empty(shape, kind, order=order)
+    turned = _turned(array)
+    numbers = flat.reshape(turned.shape)
+    if coding is None:
+        turned[...] = numbers
+        return array
+    name, step = coding
+    known = name in (MULTIPLES, DIFFERENCES) and type(step) is float and 0 < step < math.inf
+    if not known or kind.kind != "f":
+        raise ValueError(f"{coding!r} is no coding of an array of {kind}")
+    k = (numbers >> 1 ^ np.negative(numbers & 1)).view(np.int32)
+    if name == DIFFERENCES:
+        k = np.cumsum(k, axis=-1, dtype=np.int32)  # modulo 2^32, as the differences
     with np.errstate(over="ignore"):
-        return (_with_signs(numbers) * step).astype(kind, order="K")
+        turned[...] = k * step
+    return array
 
 
-def _without_signs(k: Array) -> Array:
-    return ((k << 1) ^ (k >> 31)).view(np.uint32).astype(CODES, copy=False)
-
-
-def _with_signs(codes: Array) -> Array:
-    return np.where(codes & 1, -1 - (codes >> 1).astype(np.int64), codes >> 1)
+def _whole_numbers(values: Array, step: float) -> tuple[Array, Any]:
+    """Return multiples of the step as whole numbers >= 0, and what they are."""
+    k, coding = np.rint(values / step).astype(np.int32), MULTIPLES
+    differences = np.diff(k, axis=-1, prepend=np.int32(0))
+    if np.abs(differences, dtype=np.float64).sum() < np.abs(k, dtype=np.float64).sum():
+        k, coding = differences, DIFFERENCES
+    return (k << 1 ^ k >> 31).view(np.uint32).astype(CODES, copy=False), [coding, step]
 
 
 def _turned(array: Array) -> Array:
