@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -326,3 +327,16 @@ except ImportError as error:
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == 'to_onnx needs onnx: pip install "hilbin[onnx]"'
+
+
+def test_the_guide_lists_what_is_exported():
+    """All classes of the tables, and all kernels."""
+    import hilbin.auto  # noqa: F401 - enters its classes
+    from hilbin.persist.onnx import exporters, machines, maps, steps  # noqa: F401
+    from hilbin.persist.onnx.kernels import GRAMS
+
+    guide = (Path(__file__).parents[2] / "docs" / "saving.rst").read_text(encoding="utf-8")
+    tables = ("CLASSIFIERS", "DETECTORS", "REGRESSORS", "TRANSFORMERS")
+    classes = {cls for table in tables for cls in getattr(exporters, table)} | {*GRAMS}
+    missing = {c.__name__ for c in classes if f"``{c.__name__}``" not in guide}
+    assert missing == {"Majority", "TableEncoder"}  # steps of a TableClassifier
