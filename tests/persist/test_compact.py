@@ -165,7 +165,7 @@ def test_files_that_would_unpack_to_too_much_are_not_packed(path, monkeypatch):
 
 
 # files that are not as they were written
-def forged(path, *said, content=b"", version=container.COMPACT_VERSION):
+def forged(path, *said, content=b"", version=container.COMPACT_VERSION, **more):
     """A file with one array whose checksums are right, whatever it says."""
     data = content + bytes(-len(content) % 64)
     header = {
@@ -176,6 +176,7 @@ def forged(path, *said, content=b"", version=container.COMPACT_VERSION):
         "model": [0],
         "arrays": [said],
         "data": [len(data), hashlib.sha256(data).hexdigest()],
+        **more,
     }
     text = json.dumps(header).encode()
     text += b" " * (-len(text) % 64)
@@ -237,6 +238,13 @@ def test_forged_arrays_are_refused(path, said):
     forged(path, *said, content=GOOD)
     with pytest.raises(ModelFileError, match="malformed"):
         load(path)
+
+
+@pytest.mark.parametrize("said", [7, ["model"], {"model": "little"}, {"model": None}], ids=repr)
+def test_forged_changes_are_refused(path, said):
+    forged(path, "<f8", [8], "C", len(GOOD), CODING, content=GOOD, rounded=said)
+    with pytest.raises(ModelFileError, match="does not say what is rounded"):
+        info(path)
 
 
 def test_steps_in_plain_files_are_refused(path):

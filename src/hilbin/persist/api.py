@@ -211,7 +211,10 @@ def info(path: str | os.PathLike[str]) -> ModelInfo:
             said = header["class"], header["versions"], header["metadata"]
         except KeyError as error:
             container.refuse(file, f"is malformed: it does not say its {error}")
-    return ModelInfo(header["format"], *said, size, header.get("rounded", {}))
+        rounded = header.get("rounded", {})
+        if not isinstance(rounded, dict) or not {*map(type, rounded.values())} <= {float}:
+            container.refuse(file, "is malformed: it does not say what is rounded")
+    return ModelInfo(header["format"], *said, size, rounded)
 
 
 def _checked_metadata(metadata: Any) -> dict[str, Any]:
