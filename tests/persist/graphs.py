@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from hilbin.persist import to_onnx
+from hilbin.persist import UnsupportedModelError, to_onnx
 
 pytest.importorskip("onnx")
 runtime = pytest.importorskip("onnxruntime")
@@ -52,3 +52,10 @@ def check_export(model, X, path, tolerance=1e-9, **options):
         expected = model.transform(X)
         expected = expected.toarray() if hasattr(expected, "toarray") else expected
         assert_close(found["features"], np.asarray(expected, np.float64), tolerance)
+
+
+def assert_refused(model, match, path):
+    """A model is not exported, by a message that names the part and what to do; nor is a file."""
+    with pytest.raises(UnsupportedModelError, match=match):
+        to_onnx(model, path)
+    assert not path.exists()

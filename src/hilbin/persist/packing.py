@@ -82,23 +82,29 @@ def unpack(content: bytes, dtype: Any, shape: list[int], order: Any, coding: Any
     kind = np.dtype(dtype)
     stored = kind if coding is None else CODES
     planes = _inflated(content, stored.itemsize * math.prod(shape))
-    flat = np.ascontiguousarray(planes.reshape(stored.itemsize, -1).T).view(stored)
     array = np.empty(shape, kind, order=order)
     turned = _turned(array)
-    numbers = flat.reshape(turned.shape)
     if coding is None:
-        turned[...] = numbers
+        turned[...] = _joined(planes.reshape(stored.itemsize, -1), stored).reshape(turned.shape)
         return array
     name, step = coding
     known = name in (MULTIPLES, DIFFERENCES) and type(step) is float and 0 < step < math.inf
     if not known or kind.kind != "f":
         raise ValueError(f"{coding!r} is no coding of an array of {kind}")
-    k = (numbers >> 1 ^ np.negative(numbers & 1)).view(np.int32)
-    if name == DIFFERENCES:
-        k = np.cumsum(k, axis=-1, dtype=np.int32)  # modulo 2^32, as the differences
-    with np.errstate(over="ignore"):
-        turned[...] = k * step
+    planes = planes.reshape(stored.itemsize, *turned.shape)
+    for run in np.ndindex(turned.shape[:-1]):  # few numbers at a time stay in the cache
+        numbers = _joined(planes[:, *run].reshape(stored.itemsize, -1), stored)
+        k = (numbers >> 1 ^ np.negative(numbers & 1)).view(np.int32)
+        if name == DIFFERENCES:
+            k = np.cumsum(k, dtype=np.int32)  # modulo 2^32, as the differences
+        with np.errstate(over="ignore"):
+            turned[run] = k * step
     return array
+
+
+def _joined(planes: Array, dtype: Any) -> Array:
+    """Return numbers whose first, second, ... bytes are the rows of ``planes``."""
+    return np.ascontiguousarray(planes.T).view(dtype).reshape(-1)
 
 
 def _whole_numbers(values: Array, step: float) -> tuple[Array, Any]:
