@@ -29,8 +29,9 @@ TEXT = (
     "scenes, and 10 of each of 102 classes of Caltech-101. Its model of chi2 has float32 weights; "
     "the intersection SVM on the same weighted features, the other model that it chooses, has "
     "look-up tables. Drawn: IntersectionSVC with 31 bins on 500 rows of 4,000 bins, a "
-    "tenth of which depend on the class. Changes are those of scores of test rows, over the standard "
-    "deviation of the scores of their class: the root mean square, and the largest. Prediction is of rows of features, on one "
+    "tenth of which depend on the class. Changes are those of scores of test rows, over the "
+    "standard deviation of the scores of their class: the root mean square, and the largest. "
+    "Prediction is of rows of features, on one "
     "thread. Float32 weights cannot shrink to a quarter at this error: each needs about ten bits, "
     "and so they do even with the best step for every feature."
 )

@@ -8,6 +8,7 @@ one enter the functions of their own classes (:mod:`hilbin.auto.exporting`).
 from collections.abc import Callable
 from typing import Any
 
+from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer
 
@@ -44,6 +45,8 @@ def scores(graph: Any, model: Any, x: str, where: str) -> str:
 
 def last_step(graph: Any, model: Any, x: str, where: str) -> tuple[str, Any, str]:
     """Return the input of the last step of a pipeline, the step and its place."""
+    if type(model) is FrozenEstimator:
+        return last_step(graph, model.estimator, x, where)
     if type(model) is not Pipeline:
         return x, model, where
     *steps, (name, last) = model.steps

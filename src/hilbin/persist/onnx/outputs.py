@@ -40,11 +40,11 @@ def outputs_of(graph: Graph, model: Any, x: str, where: str) -> Outputs:
         return {"label": Output(signs, np.int64, 1), "scores": Output(scores, np.float64, 1)}
     if type(model) in REGRESSORS:
         result = REGRESSORS[type(model)](graph, model, x, where)
-        return {"value": Output(result, np.float64, n_axes(model))}
+        return {"value": Output(result, np.float64, _n_axes(model))}
     return {"features": Output(transformed(graph, model, x, where), np.float64, 2)}
 
 
-def n_axes(model: Any) -> int:
+def _n_axes(model: Any) -> int:
     """Return the number of axes of the predictions of a regressor."""
     if hasattr(model, "_single"):
         return 1 if model._single else 2
@@ -177,9 +177,7 @@ def _calibrated(graph: Graph, model: CalibratedClassifierCV, x: str, where: str)
 
 
 def _of_copy(graph: Graph, part: Any, x: str, where: str) -> str:
-    estimator = part.estimator
-    estimator = estimator.estimator if type(estimator) is FrozenEstimator else estimator
-    K = len(part.classes)
+    estimator, K = part.estimator, len(part.classes)
     if not np.array_equal(estimator.classes_, part.classes):
         raise UnsupportedModelError(
             f"{where} has not seen all classes, which is not exported: give CalibratedClassifierCV "
@@ -201,12 +199,8 @@ def _of_score(graph: Graph, calibrator: Any, column: str, where: str) -> str:
         return graph.op("Sigmoid", graph.op("Sub", logits, float(calibrator.b_)))
     if isinstance(calibrator, IsotonicRegression):
         return _between(graph, column, calibrator.X_thresholds_, calibrator.y_thresholds_)
+    name = type(calibrator).__name__.lstrip("_")
     raise UnsupportedModelError(
-        f"{where} is calibrated by {part_name(calibrator)}, which is not exported to ONNX: take "
+        f"{where} is calibrated by {name}, which is not exported to ONNX: take "
         'method="sigmoid" or "isotonic"'
     )
-
-
-def part_name(calibrator: Any) -> str:
-    """Return the name of a private class of scikit-learn as a user knows it."""
-    return type(calibrator).__name__.lstrip("_")
