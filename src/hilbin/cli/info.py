@@ -40,7 +40,7 @@ def as_text(path: str | Path, found: persist.ModelInfo) -> str:
     """Return the same in lines for people."""
     about = found.metadata
     lines = [f"{path}: {found.class_name}, {found.n_bytes / 1e6:.1f} MB"]
-    if found.format == COMPACT_VERSION:
+    if found.format == COMPACT_VERSION or found.rounded:
         changes = [f"{place} by at most {change:.1e}" for place, change in found.rounded.items()]
         lines.append(f"compact file; rounded: {'; '.join(changes) or 'nothing'}")
     if "kind" not in about:  # neither an ImageClassifier nor a TableClassifier

@@ -111,7 +111,7 @@ def _whole_numbers(values: Array, step: float) -> tuple[Array, Any]:
     """Return multiples of the step as whole numbers >= 0, and what they are."""
     k, coding = np.rint(values / step).astype(np.int32), MULTIPLES
     differences = np.diff(k, axis=-1, prepend=np.int32(0))
-    if np.abs(differences, dtype=np.float64).sum() < np.abs(k, dtype=np.float64).sum():
+    if np.abs(differences).sum(dtype=np.float64) < np.abs(k).sum(dtype=np.float64):
         k, coding = differences, DIFFERENCES
     return (k << 1 ^ k >> 31).view(np.uint32).astype(CODES, copy=False), [coding, step]
 

@@ -58,10 +58,7 @@ class Graph:
         row = self._result()
         result = of_row(row)
         inside, self._nodes = self._nodes, outside
-        ends = [
-            helper.make_tensor_value_info(end, TensorProto.DOUBLE, [None]) for end in (row, result)
-        ]
-        body = helper.make_graph(inside, "row", ends[:1], ends[1:])
+        body = helper.make_graph(inside, "row", [_vector(row)], [_vector(result)])
         return self.op("Scan", x, body=body, num_scan_inputs=1)
 
     def _result(self) -> str:
