@@ -83,9 +83,9 @@ def save(
         Whether to write a file of about a quarter of the size or less. Look-up tables and weights
         of many features are rounded to multiples of a power of two, as small as the size allows and
         at most 1/512 of their root mean square, and all arrays are compressed; whatever else the
-        model has is kept to the last bit. Scores change by less than a thousandth of their
-        standard deviation on the models that ``benchmarks/files.py`` measures. Prediction is as
-        fast as before, loading takes longer.
+        model has is kept to the last bit. Scores typically change by a ten-thousandth of their
+        standard deviation or less (:doc:`/saving`). Prediction is as fast as before, loading takes
+        longer.
 
     Raises
     ------
