@@ -15,6 +15,8 @@ SCRIPTS = (
     *("images", "images_speed", "images_tables", "stream", "stream_accuracy", "scale"),
     *("pq", "pq_accuracy", "mkl", "reduction", "clustering", "structure"),
     *("defaults", "fuzz", "faults", "install"),
+    *("pq", "pq_accuracy", "mkl", "reduction", "clustering"),
+    *("defaults", "files", "fuzz", "faults", "install"),
 )
 
 

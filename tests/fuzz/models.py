@@ -19,7 +19,7 @@ from hilbin.detect import BoxLocalizer
 from hilbin.estimators import ShapeFunction
 from hilbin.images import LBP
 from hilbin.maps import ProductQuantizer
-from hilbin.persist import ModelFileError, container, load, save
+from hilbin.persist import ModelFileError, container, load, packing, save
 
 CALLS = ("transform", "predict", "decision_function", "predict_proba", "explain", "decode", "gram")
 NUMBERS = (
@@ -153,7 +153,7 @@ def attempt(state, seed):
             _change_array(described, rng)
         else:
             _change_header(header, rng)
-    _pack(path, header, described)
+    _pack(path, header, described, compact=rng.uniform() < 0.3)
     nodes = [*header["nodes"], *json.loads(text)["nodes"]]
     words = {a for node in nodes if isinstance(node, list) for a in _attributes(node)}
     words |= {"decision_function", "predict_proba"}  # that a part of the model lacks
@@ -307,17 +307,21 @@ def _change_array(described, rng):
             entry[2] = array.astype(to)
 
 
-def _pack(path, header, described):
+def _pack(path, header, described, *, compact):
     """Write a file whose checksums are right, whatever it says."""
     data, arrays = b"", []
     for dtype, shape, array in described:
         order = "C" if array.flags.c_contiguous else "F"
-        content = array.tobytes(order=order)
-        arrays.append([dtype or array.dtype.str, shape or list(array.shape), order])
+        content, said = array.tobytes(order=order), []
+        if compact:
+            content, coding = packing.pack(array, 0.5 if array.dtype == np.float64 else None)
+            said = [len(content), coding]
+        arrays.append([dtype or array.dtype.str, shape or list(array.shape), order, *said])
         data += content + bytes(-len(content) % container.ALIGN)
     header = {**header, "arrays": arrays, "data": [len(data), hashlib.sha256(data).hexdigest()]}
     text = json.dumps(header).encode()
     text += b" " * (-len(text) % container.ALIGN)
     total = container.START + len(text) + len(data)
-    preamble = container.PREAMBLE.pack(container.MAGIC, container.VERSION, 0, len(text), total)
+    version = container.COMPACT_VERSION if compact else container.VERSION
+    preamble = container.PREAMBLE.pack(container.MAGIC, version, 0, len(text), total)
     path.write_bytes(preamble + hashlib.sha256(preamble + text).digest() + text + data)

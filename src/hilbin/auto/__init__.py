@@ -6,6 +6,7 @@ cross-validation (:func:`choose`) among candidates (:func:`row_candidates`), tra
 and gives calibrated probabilities and reasons.
 """
 
+from hilbin.auto import exporting as _exporting  # noqa: F401 - enters its classes for to_onnx
 from hilbin.auto.candidates import row_candidates
 from hilbin.auto.channels import ChannelMap, ChannelWeights
 from hilbin.auto.choice import Candidate, Choice, choose

@@ -67,6 +67,10 @@ MaxSide = Annotated[
 ]
 CacheFolder = Annotated[Path | None, typer.Option(help="Cache folder for extracted features.")]
 KeepCache = Annotated[bool, typer.Option("--keep-cache", help="Keep the cache folder.")]
+Compact = Annotated[
+    bool,
+    typer.Option("--compact", help="Write a file of a quarter of the size; scores are rounded."),
+]
 
 # of eval
 ReportFile = Annotated[Path | None, typer.Option("--report", help="HTML report to write.")]

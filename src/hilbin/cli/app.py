@@ -77,6 +77,7 @@ def train_command(
     id_column: arguments.Id = None,
     drop: arguments.Drop = None,
     class_weight: arguments.ClassWeight = None,
+    compact: arguments.Compact = False,
     as_json: arguments.AsJson = False,
     quiet: arguments.Quiet = False,
 ) -> int:
@@ -86,7 +87,7 @@ def train_command(
     wanted = (target, features, network, combine, kernel, prefer, budget, virtual)
     settings = (seed, jobs, max_side, cache, keep_cache, force)
     columns = (id_column, tuple(drop or ()))
-    options = TrainOptions(source, output, *wanted, *settings, *columns, class_weight)
+    options = TrainOptions(source, output, *wanted, *settings, *columns, class_weight, compact)
     trained = train(options, Console(quiet))
     unreadable = trained.metadata["unreadable"]
     for file in unreadable:

@@ -62,6 +62,8 @@ class TrainOptions:
         Whether to keep the cache afterwards.
     force : bool, default=False
         Whether to overwrite the output.
+    compact : bool, default=False
+        Whether to write a file of about a quarter of the size, as in :func:`hilbin.save`.
 
     Examples
     --------
@@ -89,6 +91,7 @@ class TrainOptions:
     id: str | None = None
     drop: tuple[str, ...] = ()
     class_weight: str | None = None
+    compact: bool = False
 
     def command(self) -> str:
         """Return the command line that asks for the same model."""
@@ -97,7 +100,8 @@ class TrainOptions:
             value = getattr(self, option.name)
             if option.name not in SILENT and value != option.default:
                 for one in value if isinstance(value, tuple) else (value,):
-                    words += [f"--{option.name.replace('_', '-')}", str(one)]
+                    flag = f"--{option.name.replace('_', '-')}"
+                    words += [flag] if one is True else [flag, str(one)]
         return shlex.join(words)
 
     def cache_folder(self) -> Path:
@@ -172,7 +176,7 @@ def train(options: TrainOptions, console: Console | None = None) -> Trained:
             hint = ("run the same command again to continue",) if images else ()
             raise KeyboardInterrupt(*hint) from None
     model.metadata_["command"] = options.command()
-    model.save(options.output)
+    model.save(options.output, compact=options.compact)
     if images and not options.keep_cache:
         Cache(options.cache_folder()).remove()
     return Trained(Path(options.output), os.path.getsize(options.output), model)
