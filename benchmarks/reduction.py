@@ -134,9 +134,9 @@ def retrieved(stored: dict[str, Array]) -> dict[str, dict[str, float]]:
     exponential = Exponential(Chi2(), "mean")
     models = {
         CCA_PEER: CCA(N_PAIRS, max_iter=5000),
-        CCA_LINEAR: KernelCCA(Linear(), Linear(), N_PAIRS),
-        "KernelCCA, chi-squared": KernelCCA(Chi2(), Chi2(), N_PAIRS),
-        CCA_EXP: KernelCCA(exponential, exponential, N_PAIRS),
+        CCA_LINEAR: KernelCCA(Linear(), N_PAIRS),
+        "KernelCCA, chi-squared": KernelCCA(Chi2(), N_PAIRS),
+        CCA_EXP: KernelCCA(exponential, N_PAIRS),
     }
     table = {}
     for name, model in models.items():

@@ -24,18 +24,18 @@ def median_rule(rows):
 
 
 def test_check_values():
-    linear = KernelCCA(Linear(), Linear(), reg=0.01).fit(SEPALS, PETALS)
+    linear = KernelCCA(Linear(), reg=0.01).fit(SEPALS, PETALS)
     np.testing.assert_allclose(linear.correlations_, [0.920988, 0.085969], atol=1e-6)
-    free = KernelCCA(Linear(), Linear(), reg=0).fit(SEPALS, PETALS)
+    free = KernelCCA(Linear(), reg=0).fit(SEPALS, PETALS)
     np.testing.assert_allclose(free.correlations_, [0.940969, 0.123937], atol=1e-6)
     np.testing.assert_allclose(free.score_correlations_, free.correlations_)
-    model = KernelCCA(median_rule(SEPALS), median_rule(PETALS), 3, reg=0.01).fit(SEPALS, PETALS)
+    model = KernelCCA([median_rule(SEPALS), median_rule(PETALS)], 3, reg=0.01).fit(SEPALS, PETALS)
     np.testing.assert_allclose(model.correlations_, [0.948056, 0.778233, 0.634602], atol=1e-6)
     np.testing.assert_allclose(model.score_correlations_, [0.974350, 0.869937, 0.735534], atol=1e-6)
 
 
 def test_without_a_penalty_it_is_scikit_learns():
-    model = KernelCCA(Linear(), Linear(), reg=0).fit(SEPALS, PETALS)
+    model = KernelCCA(Linear(), reg=0).fit(SEPALS, PETALS)
     peer = CCA(2, max_iter=10_000, tol=1e-14).fit(SEPALS, PETALS)
     for ours, theirs in zip(
         model.transform(SEPALS, PETALS), peer.transform(SEPALS, PETALS), strict=True
@@ -50,13 +50,13 @@ def test_it_is_the_generalized_eigenproblem(seed, first, second):
     rng = np.random.default_rng(seed)
     A = rng.normal(size=(15, 3))
     B = A[:, :2] + rng.normal(size=(15, 2))
-    model = KernelCCA(Gaussian(0.2), Gaussian(0.5), 3, reg=(first, second)).fit(A, B)
+    model = KernelCCA([Gaussian(0.2), Gaussian(0.5)], 3, reg=(first, second)).fit(A, B)
     grams = [centered_by_matrix(Gaussian(g).gram(Z)) for g, Z in ((0.2, A), (0.5, B))]
     rho = regularized_correlations(*grams, first * np.trace(grams[0]), second * np.trace(grams[1]))
     np.testing.assert_allclose(model.correlations_, rho[:3], atol=1e-6)
     x, y = model.transform(A, B)
     metric = x.T @ x + first * np.trace(grams[0]) * (
-        model.x_view_.coef_.T @ grams[0] @ model.x_view_.coef_
+        model.views_[0].coef_.T @ grams[0] @ model.views_[0].coef_
     )
     np.testing.assert_allclose(metric, np.eye(3), atol=1e-7)
     np.testing.assert_allclose(x.T @ y, np.diag(model.correlations_), atol=1e-7)
@@ -64,9 +64,9 @@ def test_it_is_the_generalized_eigenproblem(seed, first, second):
 
 
 def test_features_of_finite_maps_give_the_same_numbers():
-    exact = KernelCCA(Hellinger(), Linear(), 2).fit(SEPALS, PETALS)
+    exact = KernelCCA([Hellinger(), Linear()], 2).fit(SEPALS, PETALS)
     features = KernelCCA(
-        kernel_y=Linear(), n_components=2, feature_map_x=AdditiveMap(Hellinger())
+        [None, Linear()], n_components=2, feature_map=[AdditiveMap(Hellinger()), None]
     ).fit(SEPALS, PETALS)
     np.testing.assert_allclose(features.correlations_, exact.correlations_, atol=1e-8)
     for a, b in zip(
@@ -78,8 +78,8 @@ def test_features_of_finite_maps_give_the_same_numbers():
 @given(factor=st.floats(1e-3, 1e3))
 @settings(max_examples=10)
 def test_factors_of_kernels_do_not_matter(factor):
-    one = KernelCCA(Chi2(), Linear()).fit(SEPALS, PETALS)
-    other = KernelCCA(factor * Chi2(), Linear()).fit(SEPALS, PETALS)
+    one = KernelCCA([Chi2(), Linear()]).fit(SEPALS, PETALS)
+    other = KernelCCA([factor * Chi2(), Linear()]).fit(SEPALS, PETALS)
     np.testing.assert_allclose(other.correlations_, one.correlations_, atol=1e-8)
     np.testing.assert_allclose(
         other.similarity(SEPALS[:5], PETALS), one.similarity(SEPALS[:5], PETALS), atol=1e-6
@@ -87,16 +87,16 @@ def test_factors_of_kernels_do_not_matter(factor):
 
 
 def test_matrices_sparse_rows_and_one_view_alone():
-    kernels = Chi2(), median_rule(PETALS)
-    model = KernelCCA(*kernels, 3).fit(SEPALS, PETALS)
+    kernels = [Chi2(), median_rule(PETALS)]
+    model = KernelCCA(kernels, 3).fit(SEPALS, PETALS)
     grams = kernels[0].gram(SEPALS), kernels[1].gram(PETALS)
-    matrix = KernelCCA("precomputed", "precomputed", 3).fit(*grams)
+    matrix = KernelCCA("precomputed", 3).fit(*grams)
     x, y = model.transform(SEPALS, PETALS)
     np.testing.assert_allclose(matrix.transform(grams[0]), x, atol=1e-8)
     np.testing.assert_allclose(matrix.transform(None, grams[1]), y, atol=1e-8)
-    sparse = KernelCCA(*kernels, 3).fit(sp.csr_array(SEPALS), sp.csr_array(PETALS))
+    sparse = KernelCCA(kernels, 3).fit(sp.csr_array(SEPALS), sp.csr_array(PETALS))
     np.testing.assert_allclose(sparse.transform(None, sp.csr_array(PETALS)), y, atol=1e-6)
-    first = KernelCCA(*kernels, 3).fit_transform(SEPALS, PETALS)
+    first = KernelCCA(kernels, 3).fit_transform(SEPALS, PETALS)
     np.testing.assert_allclose(first, x, atol=1e-10)
     vector = KernelCCA(n_components=1).fit(SEPALS, PETALS[:, 0])
     column = KernelCCA(n_components=1).fit(SEPALS, PETALS[:, :1])
@@ -129,7 +129,7 @@ def test_retrieval():
 def test_files_and_names(tmp_path):
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame(SEPALS, columns=["length", "width"])
-    model = KernelCCA(n_components=2, feature_map_y=NystroemMap(Chi2(), 9, random_state=0)).fit(
+    model = KernelCCA(n_components=2, feature_map=[None, NystroemMap(Chi2(), 9, random_state=0)]).fit(
         frame, PETALS
     )
     assert [*model.feature_names_in_] == ["length", "width"]
@@ -150,12 +150,12 @@ def test_files_and_names(tmp_path):
         ({}, SEPALS, np.ones((150, 2)), "y, the second view: X has no variance"),
         ({}, np.ones((150, 2)), PETALS, "X has no variance"),
         ({}, SEPALS, None, "requires y to be passed"),
-        ({"kernel_y": Chi2()}, SEPALS, -PETALS, "y, the second view: .* is negative, but Chi2"),
-        ({"n_components": 3, "kernel_x": Linear()}, SEPALS, PETALS, "more than 2: the ranks of X"),
+        ({"kernel": [None, Chi2()]}, SEPALS, -PETALS, "y, the second view: .* is negative, but Chi2"),
+        ({"n_components": 3, "kernel": Linear()}, SEPALS, PETALS, "more than 2: the ranks of the views"),
         ({"n_components": 0}, SEPALS, PETALS, "n_components, if not None, must be"),
         ({"reg": -1}, SEPALS, PETALS, "reg must be a number >= 0"),
-        ({"reg": (1, 2, 3)}, SEPALS, PETALS, "reg must be a number or a pair"),
-        ({"kernel_y": "linear"}, SEPALS, PETALS, "y, the second view: kernel must be"),
+        ({"reg": (1, 2, 3)}, SEPALS, PETALS, "reg has 3 entries, but there are 2 views"),
+        ({"kernel": [None, "linear"]}, SEPALS, PETALS, "y, the second view: kernel must be"),
     ],
 )
 def test_bad_input(given_, first, second, complaint):

@@ -61,7 +61,7 @@ OTHERS = [
     KernelPCA(n_components=1, feature_map=NystroemMap(Laplace(gamma="median"), 5, random_state=0)),
     KernelPCA("precomputed"),
     KernelCCA(
-        reg=(0.1, 1.0), feature_map_x=NystroemMap(Laplace(gamma="median"), 5, random_state=0)
+        reg=(0.1, 1.0), feature_map=[NystroemMap(Laplace(gamma="median"), 5, random_state=0), None]
     ),
     KernelDiscriminant(
         reg=0.1, feature_map=NystroemMap(Laplace(gamma="median"), 5, random_state=0)

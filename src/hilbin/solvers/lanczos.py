@@ -1,0 +1,83 @@
+r"""A few of the largest eigenvalues of a large symmetric matrix, with certified residuals.
+
+**Problem.** The :math:`m` largest eigenvalues of a dense symmetric :math:`A` of size :math:`n`, and
+their vectors, for :math:`m` far below :math:`n`.
+
+**Algorithm.** Block Lanczos without restarts. With an orthonormal random block :math:`Q_1`, the
+step :math:`j` takes the part of :math:`A Q_j` that is orthogonal to all earlier blocks, and
+:math:`Q_{j+1} R_{j+1}` is its QR decomposition. The largest eigenpairs :math:`(\theta, y)` of
+:math:`Q^\top A Q` give :math:`\theta` and :math:`Q y`. A product with a block reads the matrix
+once, where Lanczos' method with single vectors reads it for every column. Blocks are orthogonalized
+twice, so that no eigenvalue comes back as a copy.
+
+**Stopping rule.** The residual is known without a product, :math:`\|A Q y - \theta Q y\| =
+\|R_{j+1} y_j\|` with :math:`y_j` the last part of :math:`y`. Steps end where it is at most
+:math:`10^{-13}` of the largest eigenvalue for all pairs: some eigenvalue is within so much of every
+:math:`\theta`, and :math:`\theta` itself within the square of it over the gap. An eigenvalue that
+has more exact copies than a block has columns can be found too few times.
+
+**References.** G. Golub and R. Underwood, *The Block Lanczos Method for Computing Eigenvalues*,
+1977. Y. Saad, *Numerical Methods for Large Eigenvalue Problems*, chapter 6.
+"""
+
+import numpy as np
+from scipy.linalg import eigh, qr
+
+from hilbin._arrays import Array
+
+BLOCK = 16  # columns: a product with fewer waits for memory
+TOLERANCE = 1e-13  # of residuals, over the largest eigenvalue
+DEFICIENT = 1e-8  # a column of a block that is so much shorter than the longest is rounding
+EVERY = 2  # steps, the residuals are computed
+LARGEST = 1 / 4  # of n: a basis of more columns is slower than LAPACK
+
+
+def lanczos(A: Array, count: int) -> tuple[Array, Array] | None:
+    """Return the largest eigenvalues, falling, and their vectors as columns.
+
+    Parameters
+    ----------
+    A : array of shape (n, n)
+        A symmetric matrix.
+    count : int
+        Number of eigenvalues.
+
+    Returns
+    -------
+    pair : (array of shape (count,), array of shape (n, count)) or None
+        None if a basis of n / 4 columns is not enough.
+    """
+    n = len(A)
+    most = int(n * LARGEST) // BLOCK * BLOCK
+    Q, H = np.empty((n, most), order="F"), np.zeros((most, most))
+    block = _orthonormal(np.random.default_rng(0).normal(size=(n, BLOCK)))[0]
+    for begin in range(0, most, BLOCK):
+        end = begin + BLOCK
+        Q[:, begin:end] = block
+        basis, product = Q[:, :end], A @ block
+        H[:end, begin:end] = _subtract(product, basis)
+        H[begin:end, :end] = H[:end, begin:end].T
+        _subtract(product, basis)
+        block, R = _orthonormal(product)
+        lengths = np.abs(np.diag(R))
+        if lengths.min() <= DEFICIENT * lengths.max():
+            _subtract(block, basis)
+            block = _orthonormal(block)[0]
+        if end >= count + BLOCK and end // BLOCK % EVERY == 0:
+            values, Y = eigh(H[:end, :end], subset_by_index=(end - count, end - 1))
+            residuals = np.linalg.norm(R @ Y[begin:], axis=0)
+            if residuals.max() <= TOLERANCE * np.abs(values).max():
+                return values[::-1], (basis @ Y)[:, ::-1]
+    return None
+
+
+def _subtract(block: Array, basis: Array) -> Array:
+    """Subtract from a block, in place, what lies in a basis; return its coordinates there."""
+    coordinates: Array = basis.T @ block
+    block -= basis @ coordinates
+    return coordinates
+
+
+def _orthonormal(block: Array) -> tuple[Array, Array]:
+    Q, R = qr(block, mode="economic", check_finite=False)
+    return Q, R
