@@ -58,13 +58,13 @@ OTHERS = [
     GraphClustering(3, kernel="precomputed"),
     KernelOneClass("precomputed"),
     KernelPCA(Laplace(gamma="median"), 1),
-    KernelPCA(n_components=1, feature_map=NystroemMap(Laplace(gamma="median"), 5, random_state=0)),
+    KernelPCA(n_components=1, feature_map=NystroemMap(Laplace(gamma="median"), 4, random_state=0)),
     KernelPCA("precomputed"),
     KernelCCA(
-        reg=(0.1, 1.0), feature_map=[NystroemMap(Laplace(gamma="median"), 5, random_state=0), None]
+        reg=(0.1, 1.0), feature_map=[NystroemMap(Laplace(gamma="median"), 4, random_state=0), None]
     ),
     KernelDiscriminant(
-        reg=0.1, feature_map=NystroemMap(Laplace(gamma="median"), 5, random_state=0)
+        reg=0.1, feature_map=NystroemMap(Laplace(gamma="median"), 4, random_state=0)
     ),
     KernelDiscriminant("precomputed", n_components=1),
     SVDD(Linear()),

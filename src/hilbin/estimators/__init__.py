@@ -22,6 +22,7 @@ from hilbin.estimators.kernel.outliers import SVDD, KernelOneClass
 from hilbin.estimators.kernel.ridge import KernelRidge
 from hilbin.estimators.kernel.svc import KernelSVC
 from hilbin.estimators.kernel.svr import KernelSVR
+from hilbin.estimators.linear.cca import StreamCCA
 from hilbin.estimators.linear.cost import CostEstimate
 from hilbin.estimators.linear.landmarks import stream_landmarks
 from hilbin.estimators.linear.pca import StreamPCA
@@ -65,6 +66,7 @@ __all__ = [
     "MultipleKernelSVC",
     "ScoreCalibration",
     "ShapeFunction",
+    "StreamCCA",
     "StreamPCA",
     "SupportVectorClustering",
     "Tuning",

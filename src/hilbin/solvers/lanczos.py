@@ -12,9 +12,11 @@ twice, so that no eigenvalue comes back as a copy.
 
 **Stopping rule.** The residual is known without a product, :math:`\|A Q y - \theta Q y\| =
 \|R_{j+1} y_j\|` with :math:`y_j` the last part of :math:`y`. Steps end where it is at most
-:math:`10^{-13}` of the largest eigenvalue for all pairs: some eigenvalue is within so much of every
-:math:`\theta`, and :math:`\theta` itself within the square of it over the gap. An eigenvalue that
-has more exact copies than a block has columns can be found too few times.
+:math:`10^{-13}` of the largest entry of :math:`Q^\top A Q` for all pairs: some eigenvalue is within
+so much of every :math:`\theta`, and :math:`\theta` itself within the square of it over the gap.
+Where the blocks have found all that the start has to offer, as in a matrix of low rank, or one with
+more copies of an eigenvalue than a block has columns, random columns take the place of those that
+vanish, and steps end only if they brought nothing.
 
 **References.** G. Golub and R. Underwood, *The Block Lanczos Method for Computing Eigenvalues*,
 1977. Y. Saad, *Numerical Methods for Large Eigenvalue Problems*, chapter 6.
@@ -27,7 +29,7 @@ from hilbin._arrays import Array
 
 BLOCK = 16  # columns: a product with fewer waits for memory
 TOLERANCE = 1e-13  # of residuals, over the largest eigenvalue
-DEFICIENT = 1e-8  # a column of a block that is so much shorter than the longest is rounding
+SHORT = 1e-8  # columns that are so short lose digits when they are scaled
 EVERY = 2  # steps, the residuals are computed
 LARGEST = 1 / 4  # of n: a basis of more columns is slower than LAPACK
 
@@ -47,27 +49,28 @@ def lanczos(A: Array, count: int) -> tuple[Array, Array] | None:
     pair : (array of shape (count,), array of shape (n, count)) or None
         None if a basis of n / 4 columns is not enough.
     """
-    n = len(A)
+    n, random = len(A), np.random.default_rng(0)
     most = int(n * LARGEST) // BLOCK * BLOCK
     Q, H = np.empty((n, most), order="F"), np.zeros((most, most))
-    block = _orthonormal(np.random.default_rng(0).normal(size=(n, BLOCK)))[0]
+    block = qr(random.normal(size=(n, BLOCK)), mode="economic")[0]
+    exhausted_at = -np.inf
     for begin in range(0, most, BLOCK):
         end = begin + BLOCK
         Q[:, begin:end] = block
         basis, product = Q[:, :end], A @ block
         H[:end, begin:end] = _subtract(product, basis)
         H[begin:end, :end] = H[:end, begin:end].T
+        size = np.abs(H[:end, begin:end]).max()
         _subtract(product, basis)
-        block, R = _orthonormal(product)
-        lengths = np.abs(np.diag(R))
-        if lengths.min() <= DEFICIENT * lengths.max():
-            _subtract(block, basis)
-            block = _orthonormal(block)[0]
-        if end >= count + BLOCK and end // BLOCK % EVERY == 0:
+        block, R, rank = _next_block(product, basis, size, random)
+        exhausted = rank < BLOCK
+        if end >= count + BLOCK and (exhausted or end // BLOCK % EVERY == 0):
             values, Y = eigh(H[:end, :end], subset_by_index=(end - count, end - 1))
-            residuals = np.linalg.norm(R @ Y[begin:], axis=0)
-            if residuals.max() <= TOLERANCE * np.abs(values).max():
+            residual = np.linalg.norm(R @ Y[begin:], axis=0).max()
+            found = values.sum() <= exhausted_at + TOLERANCE * np.abs(values).sum()
+            if residual <= TOLERANCE * np.abs(values).max() and (found or not exhausted):
                 return values[::-1], (basis @ Y)[:, ::-1]
+            exhausted_at = values.sum() if exhausted else exhausted_at
     return None
 
 
@@ -78,6 +81,21 @@ def _subtract(block: Array, basis: Array) -> Array:
     return coordinates
 
 
-def _orthonormal(block: Array) -> tuple[Array, Array]:
-    Q, R = qr(block, mode="economic", check_finite=False)
-    return Q, R
+def _next_block(
+    rest: Array, basis: Array, size: float, random: np.random.Generator
+) -> tuple[Array, Array, int]:
+    """Return an orthonormal block, ``R`` such that ``rest`` is their product, and its rank.
+
+    Columns beyond the rank are random.
+    """
+    block, R, order = qr(rest, mode="economic", pivoting=True, check_finite=False)
+    R = R[:, np.argsort(order)]
+    lengths = np.linalg.norm(R, axis=1)
+    rank = int(np.count_nonzero(lengths > TOLERANCE * size))
+    if lengths.min() <= SHORT * size:
+        block[:, rank:] = random.normal(size=(len(block), BLOCK - rank))
+        for _ in range(2):
+            _subtract(block, basis)
+            signs = np.sign(np.diag(qr(block, mode="r")[0]))
+            block = qr(block, mode="economic")[0] * signs
+    return block, R, rank

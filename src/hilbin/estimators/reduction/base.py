@@ -28,7 +28,7 @@ from scipy.linalg import eigh, svd
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from hilbin._arrays import Array, Matrix, to_dense
+from hilbin._arrays import Array, Matrix, check_rows, to_dense
 from hilbin._parameters import estimator
 from hilbin._state import require, require_attributes
 from hilbin.estimators._fit import outer_level, random_seed
@@ -204,6 +204,7 @@ class KernelProjection(KernelEstimator):
         rows = self._new_rows(X)
         T = np.empty((rows.shape[0], self.coef_.shape[1]))
         if self._explicit:
+            check_rows(rows, "X", nonnegative=self._demand())
             for b, e in ranges(rows.shape[0], CHUNK):
                 T[b:e] = self._features(rows[b:e]) @ self.coef_
         else:

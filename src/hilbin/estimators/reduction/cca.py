@@ -65,8 +65,117 @@ class KernelView(KernelProjection):
         return found, self._spectrum(found, None, LEAST)
 
 
+class CorrelatedViews(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
+    """What canonical correlations are for: coordinates of views, and retrieval between them."""
+
+    correlations_: Array
+    n_components_: int
+    views_: list[KernelView]
+
+    def transform(self, X: Any, y: Any = None) -> Any:
+        """Compute the coordinates of rows of one view, or of several.
+
+        Parameters
+        ----------
+        X : array-like or sparse of shape (n_samples, n_features) or None
+            Rows of the first view, or their kernel to the training rows; or a list of all views,
+            with None for those that are not there.
+        y : array-like or sparse of shape (n_samples, n_features), optional
+            Rows of the second view.
+
+        Returns
+        -------
+        coordinates : ndarray of shape (n_samples, n_components), or a tuple of them
+            Those of the view that is given; of each if several are.
+        """
+        check_is_fitted(self, "correlations_")
+        listed = y is None and is_views(X)
+        given = X if listed else [X, y]
+        if len(given) > len(self.views_):
+            raise ValueError(f"X has {len(given)} views, but fit had {len(self.views_)}")
+        found = []
+        for place, rows in enumerate(given):
+            if rows is not None:
+                with about_view(place, listed):
+                    found.append(self._coordinates(rows, place))
+        if not found:
+            raise ValueError("X and y are None: give rows of a view")
+        return found[0] if len(found) == 1 else tuple(found)
+
+    def _coordinates(self, rows: Any, place: int) -> Array:
+        return self.views_[place]._project(as_columns(rows) if place else rows)
+
+    def similarity(self, X: Any, y: Any, *, views: tuple[int, int] = (0, 1)) -> Array:
+        r"""Compute how well things of one view fit those of another, between -1 and 1.
+
+        It is the cosine of the coordinates, each times its correlation :math:`\rho`.
+
+        Parameters
+        ----------
+        X, y : array-like or sparse
+            Rows of two views; not of the same things, and any number.
+        views : pair of int, default=(0, 1)
+            Places of the views of ``X`` and of ``y``.
+
+        Returns
+        -------
+        similarity : ndarray of shape (n_rows_of_X, n_rows_of_y)
+        """
+        check_is_fitted(self, "correlations_")
+        sides = []
+        for rows, place in zip((X, y), views, strict=True):
+            if not 0 <= place < len(self.views_):
+                raise ValueError(f"views must be two of 0 to {len(self.views_) - 1}, got {views!r}")
+            T = self._coordinates(rows, place) * self.correlations_
+            norms = np.linalg.norm(T, axis=1, keepdims=True)
+            sides.append(np.divide(T, norms, out=np.zeros_like(T), where=norms > 0))
+        found: Array = sides[0] @ sides[1].T
+        return found
+
+    def rank(
+        self, X: Any, y: Any, *, queries: str = "X", views: tuple[int, int] = (0, 1)
+    ) -> Array:
+        """Rank the rows of one view for every row of another, best first.
+
+        Parameters
+        ----------
+        X, y, views : as in ``similarity``
+        queries : {"X", "y"}
+            Rows that ask; the others are ranked.
+
+        Returns
+        -------
+        places : ndarray of shape (n_queries, n_ranked)
+            Indices of rows; of equal ones the first is first.
+        """
+        require_choice("queries", queries, QUERIES)
+        similarity = self.similarity(X, y, views=views)
+        similarity = similarity if queries == "X" else similarity.T
+        return np.argsort(-similarity, axis=1, kind="stable")
+
+    def _check_state(self) -> None:
+        """Raise ``ValueError`` if the attributes of a loaded model do not fit together."""
+        found = require_attributes(
+            self,
+            correlations_="float64[m]",
+            score_correlations_="float64[m]",
+            n_components_="=m",
+            views_="list",
+            n_features_in_="int",
+        )
+        require(not found or len(self.views_) >= 2, "views_ has no two views")
+        for view in self.views_ if found else ():
+            require(isinstance(view, KernelView), "views_ has something else than views")
+            count = getattr(vars(view).get("intercept_"), "size", None)
+            require(count == found["m"], "a view has another number of components")
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.n_components_
+
+
 @estimator
-class KernelCCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class KernelCCA(CorrelatedViews, BaseEstimator):
     r"""Directions in which two or more views of the same things correlate, with any kernels.
 
     With linear kernels and next to no penalty the correlations of two views are those of
@@ -181,7 +290,7 @@ class KernelCCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         views = self._unfitted(len(given))
         found = []
         for place, (view, rows) in enumerate(zip(views, given, strict=True)):
-            with about_view(place, y):
+            with about_view(place, y is None):
                 found.append(view.decompose(rows, sample_weight))
             n, m = len(found[0][1].vectors), len(found[-1][1].vectors)
             if n != m:
@@ -225,107 +334,11 @@ class KernelCCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             null = joint_directions(products_of(mixed), [h.size for h in shrunk], count)[0]
             self.null_correlations_ = np.clip(null, 0.0, 1.0)
 
-    def transform(self, X: Any, y: Any = None) -> Any:
-        """Compute the coordinates of rows of one view, or of several.
-
-        Parameters
-        ----------
-        X : array-like or sparse of shape (n_samples, n_features) or None
-            Rows of the first view, or their kernel to the training rows; or a list of all views,
-            with None for those that are not there.
-        y : array-like or sparse of shape (n_samples, n_features), optional
-            Rows of the second view.
-
-        Returns
-        -------
-        coordinates : ndarray of shape (n_samples, n_components), or a tuple of them
-            Those of the view that is given; of each if several are.
-        """
-        check_is_fitted(self, "correlations_")
-        given = X if y is None and is_views(X) else [X, y]
-        if len(given) > len(self.views_):
-            raise ValueError(f"X has {len(given)} views, but fit had {len(self.views_)}")
-        found = []
-        for place, rows in enumerate(given):
-            if rows is not None:
-                with about_view(place, y):
-                    found.append(self._coordinates(rows, place))
-        if not found:
-            raise ValueError("X and y are None: give rows of a view")
-        return found[0] if len(found) == 1 else tuple(found)
-
-    def _coordinates(self, rows: Any, place: int) -> Array:
-        return self.views_[place]._project(as_columns(rows) if place else rows)
-
-    def similarity(self, X: Any, y: Any, *, views: tuple[int, int] = (0, 1)) -> Array:
-        r"""Compute how well things of one view fit those of another, between -1 and 1.
-
-        It is the cosine of the coordinates, each times its correlation :math:`\rho`.
-
-        Parameters
-        ----------
-        X, y : array-like or sparse
-            Rows of two views; not of the same things, and any number.
-        views : pair of int, default=(0, 1)
-            Places of the views of ``X`` and of ``y``.
-
-        Returns
-        -------
-        similarity : ndarray of shape (n_rows_of_X, n_rows_of_y)
-        """
-        check_is_fitted(self, "correlations_")
-        sides = []
-        for rows, place in zip((X, y), views, strict=True):
-            if not 0 <= place < len(self.views_):
-                raise ValueError(f"views must be two of 0 to {len(self.views_) - 1}, got {views!r}")
-            T = self._coordinates(rows, place) * self.correlations_
-            norms = np.linalg.norm(T, axis=1, keepdims=True)
-            sides.append(np.divide(T, norms, out=np.zeros_like(T), where=norms > 0))
-        found: Array = sides[0] @ sides[1].T
-        return found
-
-    def rank(
-        self, X: Any, y: Any, *, queries: str = "X", views: tuple[int, int] = (0, 1)
-    ) -> Array:
-        """Rank the rows of one view for every row of another, best first.
-
-        Parameters
-        ----------
-        X, y, views : as in ``similarity``
-        queries : {"X", "y"}
-            Rows that ask; the others are ranked.
-
-        Returns
-        -------
-        places : ndarray of shape (n_queries, n_ranked)
-            Indices of rows; of equal ones the first is first.
-        """
-        require_choice("queries", queries, QUERIES)
-        similarity = self.similarity(X, y, views=views)
-        similarity = similarity if queries == "X" else similarity.T
-        return np.argsort(-similarity, axis=1, kind="stable")
-
     def _check_state(self) -> None:
         """Raise ``ValueError`` if the attributes of a loaded model do not fit together."""
         self._check_parameters()
-        found = require_attributes(
-            self,
-            correlations_="float64[m]",
-            score_correlations_="float64[m]",
-            null_correlations_="float64[m]?",
-            n_components_="=m",
-            views_="list",
-            n_features_in_="int",
-        )
-        require(not found or len(self.views_) >= 2, "views_ has no two views")
-        for view in self.views_ if found else ():
-            require(isinstance(view, KernelView), "views_ has something else than views")
-            count = getattr(vars(view).get("intercept_"), "size", None)
-            require(count == found["m"], "a view has another number of components")
-
-    @property
-    def _n_features_out(self) -> int:
-        return self.n_components_
+        super()._check_state()
+        require_attributes(self, correlations_="float64[m]", null_correlations_="float64[m]?")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -396,14 +409,14 @@ def as_views(X: Any, y: Any) -> Sequence[Any]:
 
 
 @contextmanager
-def about_view(place: int, y: Any) -> Iterator[None]:
+def about_view(place: int, listed: bool) -> Iterator[None]:
     """Say which view an error is about, where a view calls its rows X."""
     try:
         yield
     except ValueError as error:
-        if place == 0 and y is not None:
+        if place == 0 and not listed:
             raise
-        name = "y, the second view" if y is not None else f"view {place}"
+        name = f"view {place}" if listed else "y, the second view"
         raise ValueError(f"{name}: {error}") from error
 
 
