@@ -23,10 +23,10 @@ def test_as_lapack(seed, count, spectrum):
     rng = np.random.default_rng(seed)
     n = 600
     values = {
-        "dense": lambda: np.linspace(0, 1, n) ** 100,
+        "dense": lambda: np.linspace(0, 1, n) ** 400,
         "falling": lambda: 1 / np.arange(1, n + 1) ** 2,
         "low rank": lambda: np.r_[rng.uniform(1, 2, 30), np.zeros(n - 30)],
-        "indefinite": lambda: np.r_[np.linspace(5, 9, 20), -rng.uniform(0, 4, n - 20)],
+        "indefinite": lambda: np.r_[np.linspace(50, 90, 20), -rng.uniform(0, 4, n - 20)],
     }[spectrum]()
     A = with_spectrum(values, seed)
     found = lanczos(A, count)

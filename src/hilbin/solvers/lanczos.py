@@ -31,7 +31,7 @@ BLOCK = 16  # columns: a product with fewer waits for memory
 TOLERANCE = 1e-13  # of residuals, over the largest eigenvalue
 SHORT = 1e-8  # columns that are so short lose digits when they are scaled
 EVERY = 2  # steps, the residuals are computed
-LARGEST = 1 / 4  # of n: a basis of more columns is slower than LAPACK
+LARGEST = 1 / 2  # of n: a basis of more columns is slower than LAPACK
 
 
 def lanczos(A: Array, count: int) -> tuple[Array, Array] | None:
@@ -47,7 +47,7 @@ def lanczos(A: Array, count: int) -> tuple[Array, Array] | None:
     Returns
     -------
     pair : (array of shape (count,), array of shape (n, count)) or None
-        None if a basis of n / 4 columns is not enough.
+        None if a basis of n / 2 columns is not enough.
     """
     n, random = len(A), np.random.default_rng(0)
     most = int(n * LARGEST) // BLOCK * BLOCK
