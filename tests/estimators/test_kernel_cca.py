@@ -257,9 +257,8 @@ def test_retrieval():
 def test_files_and_names(tmp_path):
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame(SEPALS, columns=["length", "width"])
-    model = KernelCCA(n_components=2, feature_map=[None, NystroemMap(Chi2(), 9, random_state=0)]).fit(
-        frame, PETALS
-    )
+    landmarks = NystroemMap(Chi2(), 9, random_state=0)
+    model = KernelCCA(n_components=2, feature_map=[None, landmarks]).fit(frame, PETALS)
     assert [*model.feature_names_in_] == ["length", "width"]
     hilbin.save(model, tmp_path / "model")
     loaded = hilbin.load(tmp_path / "model")
@@ -283,8 +282,8 @@ def test_files_and_names(tmp_path):
         ({}, [SEPALS, None, PETALS], None, "a list of two or more views"),
         ({"kernel": Chi2()}, [SEPALS, PETALS, -PETALS], None, "view 2: .* is negative, but Chi2"),
         ({"kernel": [None] * 3}, SEPALS, PETALS, "kernel has 3 entries, but there are 2 views"),
-        ({"kernel": [None, Chi2()]}, SEPALS, -PETALS, "y, the second view: .* is negative, but Chi2"),
-        ({"n_components": 3, "kernel": Linear()}, SEPALS, PETALS, "more than 2: the ranks of the views"),
+        ({"kernel": [None, Chi2()]}, SEPALS, -PETALS, "the second view: .* is negative, but"),
+        ({"n_components": 3, "kernel": Linear()}, SEPALS, PETALS, "more than 2: the ranks of"),
         ({"n_components": 0}, SEPALS, PETALS, "n_components, if not None, must be"),
         ({"reg": -1}, SEPALS, PETALS, "reg must be a number >= 0"),
         ({"reg": (1, 2, 3)}, SEPALS, PETALS, "reg has 3 entries, but there are 2 views"),

@@ -188,6 +188,4 @@ def test_weights_are_copies(seed, kind):
     np.testing.assert_allclose(a.eigenvalues_, b.eigenvalues_, rtol=1e-7)
     np.testing.assert_allclose(a.priors_, b.priors_)
     np.testing.assert_allclose(a.transform(given_), b.transform(new), atol=1e-6)
-    np.testing.assert_allclose(
-        a.decision_function(given_), b.decision_function(new), atol=1e-5
-    )
+    np.testing.assert_allclose(a.decision_function(given_), b.decision_function(new), atol=1e-5)

@@ -127,9 +127,7 @@ def test_weights_are_copies(seed, kind):
     a = clone(model).fit(first, sample_weight=weights)
     b = clone(model).fit(second)
     np.testing.assert_allclose(a.eigenvalues_, b.eigenvalues_, rtol=1e-8)
-    np.testing.assert_allclose(
-        a.explained_variance_ratio_, b.explained_variance_ratio_, rtol=1e-8
-    )
+    np.testing.assert_allclose(a.explained_variance_ratio_, b.explained_variance_ratio_, rtol=1e-8)
     np.testing.assert_allclose(a.transform(new), b.transform(second), atol=1e-6)
     T = clone(model).fit_transform(first, sample_weight=weights)
     np.testing.assert_allclose(T, a.transform(first), atol=1e-10)

@@ -9,6 +9,10 @@ The families are sub-packages: :mod:`~hilbin.estimators.intersection` (one funct
 persistence, the reference and the tests take it from this list.
 """
 
+from hilbin.estimators.clustering.coordinates import (
+    CorrelationalClustering,
+    KernelPCAClustering,
+)
 from hilbin.estimators.clustering.kmeans import KernelKMeans
 from hilbin.estimators.clustering.quantizer import KernelQuantizer
 from hilbin.estimators.clustering.spectral import GraphClustering
@@ -24,6 +28,7 @@ from hilbin.estimators.kernel.svc import KernelSVC
 from hilbin.estimators.kernel.svr import KernelSVR
 from hilbin.estimators.linear.cca import StreamCCA
 from hilbin.estimators.linear.cost import CostEstimate
+from hilbin.estimators.linear.kmeans import StreamKMeans
 from hilbin.estimators.linear.landmarks import stream_landmarks
 from hilbin.estimators.linear.pca import StreamPCA
 from hilbin.estimators.linear.ridge import MapRidge, MapRidgeClassifier
@@ -41,6 +46,7 @@ from hilbin.estimators.reduction.pca import KernelPCA
 __all__ = [
     "SVDD",
     "AlignedKernel",
+    "CorrelationalClustering",
     "CostEstimate",
     "GraphClustering",
     "HistogramBinner",
@@ -52,6 +58,7 @@ __all__ = [
     "KernelKMeans",
     "KernelOneClass",
     "KernelPCA",
+    "KernelPCAClustering",
     "KernelQuantizer",
     "KernelRidge",
     "KernelSVC",
@@ -67,6 +74,7 @@ __all__ = [
     "ScoreCalibration",
     "ShapeFunction",
     "StreamCCA",
+    "StreamKMeans",
     "StreamPCA",
     "SupportVectorClustering",
     "Tuning",

@@ -41,7 +41,7 @@ class Correlations(NamedTuple):
 
 
 def whitening(eigenvalues: Array, reg: float) -> tuple[Array, Array]:
-    r"""Return :math:`(s + \varepsilon)^{1/2}`, and the shrunk :math:`(s / (s + \varepsilon))^{1/2}`.
+    r"""Return :math:`\sqrt{s + \varepsilon}`, and the shrunk :math:`\sqrt{s / (s + \varepsilon)}`.
 
     Parameters
     ----------
@@ -71,7 +71,8 @@ def correlations(products: Products, shrunk: Sequence[Array], count: int) -> Cor
     found : Correlations
     """
     values, directions = joint_directions(products, [h.size for h in shrunk], count)
-    norms = [np.linalg.norm(h[:, None] * v, axis=0) for h, v in zip(shrunk, directions, strict=True)]
+    pairs = zip(shrunk, directions, strict=True)
+    norms = [np.linalg.norm(h[:, None] * v, axis=0) for h, v in pairs]
     plain = np.zeros(count)
     for (i, j), R in products.items():
         together = np.sum(directions[i] * (R @ directions[j]), axis=0)

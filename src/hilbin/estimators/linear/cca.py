@@ -21,7 +21,6 @@ from hilbin.estimators._callbacks import available_where
 from hilbin.estimators._sizes import require_finite, without_warnings
 from hilbin.estimators.linear.base import SumsModel, keeps_sums
 from hilbin.estimators.linear.cost import FirstRows, Plan
-from hilbin.estimators.linear.passes import Passes
 from hilbin.estimators.linear.transformers import (
     Transformer,
     checked_groups,

@@ -132,9 +132,7 @@ class CorrelatedViews(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         found: Array = sides[0] @ sides[1].T
         return found
 
-    def rank(
-        self, X: Any, y: Any, *, queries: str = "X", views: tuple[int, int] = (0, 1)
-    ) -> Array:
+    def rank(self, X: Any, y: Any, *, queries: str = "X", views: tuple[int, int] = (0, 1)) -> Array:
         """Rank the rows of one view for every row of another, best first.
 
         Parameters
@@ -404,8 +402,9 @@ def as_views(X: Any, y: Any) -> Sequence[Any]:
             "KernelCCA requires y to be passed, but the target y is None, and X is no list of views"
         )
     if len(X) < 2 or any(rows is None for rows in X):
-        raise ValueError(f"X must be a list of two or more views, got {len(X)}, or one that is None")
-    return X  # type: ignore[no-any-return]
+        raise ValueError(f"X must be a list of two or more views, got {len(X)}, or one is None")
+    found: Sequence[Any] = X
+    return found
 
 
 @contextmanager

@@ -7,10 +7,10 @@ new ones: those of the principal components of the images :math:`\phi(x)`. Eigen
 :class:`~hilbin.estimators.StreamPCA` does so out of core.
 
 **Back to rows.** The projection of :math:`x` with coordinates :math:`t` is :math:`\sum_i g_i
-\phi(x_i)` with :math:`g = a t + 1 / n` and the coefficients :math:`a`, which sum to 0: the mean is put back,
-and :math:`g` sums to 1. Three ways lead from there to a row: a fixed point or
-distances (:mod:`hilbin.estimators.reduction.preimages`), or ridge regression from coordinates to
-rows, with a Gaussian of median width and the penalty of least leave-one-out error.
+\phi(x_i)` with :math:`g = a t + 1 / n` and the coefficients :math:`a`, which sum to 0: the mean is
+put back, and :math:`g` sums to 1. Three ways lead from there to a row: a fixed point or distances
+(:mod:`hilbin.estimators.reduction.preimages`), or ridge regression from coordinates to rows, with a
+Gaussian of median width and the penalty of least leave-one-out error.
 
 **References.** B. Schölkopf, A. Smola and K.-R. Müller, *Nonlinear Component Analysis as a Kernel
 Eigenvalue Problem*, 1998. G. Bakır, J. Weston and B. Schölkopf, *Learning to Find Pre-Images*,
@@ -150,14 +150,17 @@ class KernelPCA(KernelTransformer):
         coordinates = self._fit(X, sample_weight)
         return coordinates if sample_weight is None else self.transform(X)
 
-    def _fit(self, X: Any, sample_weight: Any) -> Array:
-        """Find the components; return coordinates of the rows that weigh more than 0."""
+    def _fit(self, X: Any, sample_weight: Any, *, fewer: bool = False) -> Array:
+        """Find the components; return coordinates of the rows that weigh more than 0.
+
+        ``fewer`` allows a rank below ``n_components``.
+        """
         rows, _ = self._checked(X)
         weights = None if sample_weight is None else checked_weights(sample_weight, rows)
         found = self._center(rows, weights)
         spectrum = self._spectrum(found, self.n_components, ROUNDING)
         rank = spectrum.eigenvalues.size
-        if self.n_components is not None and rank < self.n_components:
+        if self.n_components is not None and rank < self.n_components and not fewer:
             raise ValueError(
                 f"n_components={self.n_components} is more than {rank}, the rank of "
                 f"{rows.shape[0]} centered rows in the feature space"
