@@ -28,7 +28,7 @@ ALLOWED = {
     "solvers": BOTTOM | {"stats"},
     "stream": BOTTOM,
     "estimators": BOTTOM | {"kernels", "maps", "solvers", "stats", "stream"},
-    "dependence": BOTTOM | {"kernels", "maps", "stats"},
+    "dependence": BOTTOM | {"kernels", "maps", "stats", "stream"},
     "images": BOTTOM,
     "plot": BOTTOM | {"kernels"},
     "inspection": BOTTOM | {"estimators", "images", "kernels", "maps"},

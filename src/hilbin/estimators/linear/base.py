@@ -10,7 +10,6 @@ from dataclasses import KW_ONLY
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from joblib import effective_n_jobs
 from sklearn import get_config
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin, clone, is_classifier
@@ -40,6 +39,7 @@ from hilbin.estimators.linear.transformers import (
 from hilbin.estimators.probability import row_keys
 from hilbin.stats import ClassSums, DistinctSample, Moments
 from hilbin.stream import Chunk, Chunks, as_chunks
+from hilbin.stream.opening import lies_in_memory
 
 MEBIBYTE = 1 << 20
 SHARE = 0.25  # of the memory, for the features of one slice of rows
@@ -384,22 +384,6 @@ class ScoreRegressor(MultiOutputMixin, RegressorMixin):
         self.coef_, self.intercept_ = (
             (coef[0], float(intercept[0])) if single else (coef, intercept)
         )
-
-
-def lies_in_memory(X: Any) -> bool:
-    """Tell whether ``X`` is what scikit-learn takes, not files, chunks or a cluster's data."""
-    if sp.issparse(X):
-        return True
-    module = type(X).__module__.partition(".")[0]
-    if isinstance(X, np.memmap | str | os.PathLike | Chunks) or module in ("dask", "zarr"):
-        return False
-    if isinstance(X, list | tuple):
-        first: Any = X[0] if X else None
-        paths = isinstance(first, str | os.PathLike)
-        pair = isinstance(first, tuple) and bool(first) and np.ndim(first[0]) == 2
-        return not (paths or pair or sp.issparse(first) or np.ndim(first) == 2)
-    array_like = any(hasattr(X, name) for name in ("__array__", "shape", "__dataframe__"))
-    return array_like or not isinstance(X, Iterable)
 
 
 def given_labels(y: Any, weight: Any) -> tuple[Array, Array | None] | None:
