@@ -10,6 +10,7 @@ from sklearn.feature_selection import SelectKBest
 from sklearn.frozen import FrozenEstimator
 
 from hilbin.dependence import cka, hsic, hsic_scores, hsic_test
+from hilbin.dependence.views import View, of_gram
 from hilbin.kernels import Chi2, Gaussian, Hellinger, Linear, OnColumns, kernel_alignment
 from hilbin.maps import AdditiveMap
 
@@ -199,7 +200,7 @@ def test_chunks_far_from_zero(seed):
 
 
 def test_constant_chunks():
-    x, y = halves(50)
+    x, _ = halves(50)
     test = hsic_test([(x, np.full(50, 3.0))], None, Linear(), Linear())
     assert (test.statistic, test.pvalue) == (0, 1)
     assert cka([(x, np.full(50, 3.0))], None, Linear(), Linear()) == 0
@@ -226,3 +227,29 @@ def test_constant_chunks():
 def test_bad_chunks(call, complaint):
     with pytest.raises(ValueError, match=complaint):
         call(*halves(20))
+
+
+@given(seed=seeds, kind=st.sampled_from(["smooth", "rough", "indefinite", "features"]))
+def test_products_of_permuted_rows(seed, kind):
+    rng = np.random.default_rng(seed)
+    x, y = rng.normal(size=(40, 1)), rng.normal(size=(40, 2))
+    K = {
+        "smooth": lambda: Gaussian(0.1).gram(x),
+        "rough": lambda: Gaussian(50.0).gram(x),
+        "indefinite": lambda: np.tanh(2 * x @ x.T - 1),
+        "features": lambda: x @ x.T,
+    }[kind]()
+    first = View(x - x.mean()) if kind == "features" else of_gram(K)
+    second = of_gram(Gaussian(0.05).gram(y))
+    orders = np.array([rng.permutation(40) for _ in range(7)])
+    found = first.products(second, orders)
+    A = first.gram
+    wanted = [np.sum(A * second.gram[np.ix_(order, order)]) for order in orders]
+    np.testing.assert_allclose(found, wanted, rtol=1e-8, atol=1e-10 * np.abs(wanted).max())
+
+
+def test_all_shuffles_tie_with_equal_rows():
+    """Two groups of equal rows: shuffles within groups change nothing, and count as reached."""
+    x = np.repeat([0.0, 1.0], 3)
+    permuted = hsic_test(x, x, method="permutation", n_permutations=2000)
+    assert permuted.pvalue == pytest.approx(2 / 20, abs=0.03)  # of 20 ways to split 6 rows

@@ -1,9 +1,9 @@
 r"""What measures of dependence need of two descriptions: a few sums, in memory or over chunks.
 
-With centered Gram matrices :math:`A, B` and their diagonals :math:`a, b` these are :math:`\langle A,
-B \rangle`, :math:`\mathrm{tr} A`, :math:`\|A\|^2`, :math:`a^\top a`, :math:`a^\top b`, and those of
-:math:`B`. Of features :math:`z` with the scatter :math:`S` of both descriptions side by side they
-are
+With centered Gram matrices :math:`A, B` and their diagonals :math:`a, b` these are
+:math:`\langle A, B \rangle`, :math:`\mathrm{tr} A`, :math:`\|A\|^2`, :math:`a^\top a`,
+:math:`a^\top b`, and those of :math:`B`. Of features :math:`z` with the scatter :math:`S` of both
+descriptions side by side they are
 
 .. math:: \langle A, B \rangle = \|S_{xy}\|^2, \quad \mathrm{tr} A = \mathrm{tr} S_{xx}, \quad
     \|A\|^2 = \|S_{xx}\|^2, \quad a_i = \|z_i - \bar z\|^2 ,
