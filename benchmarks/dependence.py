@@ -3,6 +3,7 @@
 import inspect
 import warnings
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import harness
@@ -38,7 +39,7 @@ class Sizes(NamedTuple):
 
 def sample(simulate: Callable[..., tuple[Array, Array]], rows: int, seed: int) -> tuple[Array, ...]:
     """Rows of a simulation, which draws from NumPy's global generator."""
-    np.random.seed(seed)
+    np.random.seed(seed)  # noqa: NPY002
     options = {"noise": True} if "noise" in inspect.signature(simulate).parameters else {}
     return simulate(rows, 1, **options)
 
@@ -81,7 +82,7 @@ def speeds(sizes: Sizes, simulate: Any) -> dict[str, dict[str, float]]:
         timed: dict[str, float] = {}
         for pair in ((GAMMA, CHI2), (PERMUTATION, PEER)):
             some = tests(1000)
-            contenders = {name: lambda f=some[name]: f(x, y) for name in pair}
+            contenders = {name: partial(some[name], x, y) for name in pair}
             times = compare(contenders, sizes.repeats, patience=60)
             timed |= {name: timing.best for name, timing in times.items()}
         table[f"{rows} rows"] = timed

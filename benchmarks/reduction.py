@@ -132,13 +132,12 @@ def precision(similarity: Array, relevant: Array) -> float:
 def zoo_models() -> dict[str, Any]:
     """The models of cca-zoo, if it is installed."""
     try:
-        from cca_zoo.linear import CCA as ZooCCA
-        from cca_zoo.linear import RidgeCCA
+        from cca_zoo import linear as zoo
     except ImportError as error:
         print(f"cca-zoo is left out: {error}", flush=True)
         return {}
-    ridges = {f"{ZOO_RIDGE}, {s:g}": RidgeCCA(N_PAIRS, shrinkage=s) for s in SHRINKAGES}
-    return {ZOO: ZooCCA(N_PAIRS), **ridges}
+    ridges = {f"{ZOO_RIDGE}, {s:g}": zoo.RidgeCCA(N_PAIRS, shrinkage=s) for s in SHRINKAGES}
+    return {ZOO: zoo.CCA(N_PAIRS), **ridges}
 
 
 def projected(model: Any, train: list[Array], test: list[Array]) -> tuple[Array, Array]:
