@@ -76,11 +76,10 @@ TEXT = (
     "mfeat), and where there are several descriptions also with each brought to the same variance, "
     "which is what SpectralClustering has; it makes a graph of 10 neighbors of its own, and one on "
     "our distances. Claims are about the kernel that agrees best with the classes. wiki_cross: "
-    "2173 pictures (128 visual words) with texts (10 topics), normalized mutual information with 10 "
-    "classes, mean of 3 seeds; the pictures alone, and in nine directions that they share with the "
-    "texts. Speed: 10 000 "
-    "histograms, 20 clusters, Gaussian kernel of the same width, from rows to labels, both with "
-    "their defaults."
+    "2173 pictures (128 visual words) with texts (10 topics), normalized mutual information with "
+    "10 classes, mean of 3 seeds; the pictures alone, and in nine directions that they share with"
+    " the texts. Speed: 10 000 histograms, 20 clusters, Gaussian kernel of the same width, from "
+    "rows to labels, both with their defaults."
 )
 
 
