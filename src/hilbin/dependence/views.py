@@ -110,11 +110,13 @@ def as_view(X: Any, kernel: Any, side: str) -> View:
     name = side.upper()
     if isinstance(kernel, str) and kernel == "precomputed":
         return of_gram(symmetric(X, name))
+    rows = _as_rows(X, name)
     if kernel is None:
-        kernel = _default_kernel(check_rows(_as_rows(X, name), name))
+        rows = check_rows(rows, name)
+        return of_gram(square(_default_kernel(rows).gram(rows), name))
     if not isinstance(kernel, Kernel):
-        return _of_map(kernel, _as_rows(X, name), side)
-    rows = check_rows(_as_rows(X, name), name, nonnegative=kernel._demand())
+        return _of_map(kernel, rows, side)
+    rows = check_rows(rows, name, nonnegative=kernel._demand())
     if type(kernel) is Linear and rows.shape[1] < rows.shape[0]:
         return _of_features(to_dense(rows))
     return of_gram(square(kernel.resolve(rows, random_state=0).gram(rows), name))
