@@ -151,6 +151,8 @@ def test_sums_of_three_views_and_more_rows():
     for a, b in zip(model.transform(X), exact.transform(views), strict=True):
         upto_signs(a, b, atol=1e-8)
     assert model.n_samples_seen_ == 150
+    side_by_side = StreamCCA(1, column_groups=columns, n_jobs=2).fit(np.array_split(X, 4))
+    np.testing.assert_allclose(side_by_side.correlations_, exact.correlations_, atol=1e-8)
     assert model.estimate_cost(X).seconds >= 0
 
 

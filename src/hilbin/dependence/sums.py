@@ -12,8 +12,10 @@ so that one pass over the rows finds the scatter and the means, and a second one
 and multiplied :math:`a_i, b_i`, from centered features, so that nothing cancels.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
+from operator import iadd
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -24,10 +26,12 @@ from sklearn.preprocessing import FunctionTransformer
 from hilbin._arrays import Array, Matrix, check_rows, to_dense
 from hilbin.dependence.views import CONSTANT, View, as_views
 from hilbin.kernels import Linear
+from hilbin.parallel import ranges
 from hilbin.stats import Moments, RowSample, StatisticTuple, Totals
 from hilbin.stream import Chunk, Chunks, as_chunks, fold
 from hilbin.stream.opening import lies_in_memory
 
+SLICE = 4096  # rows whose features are computed at a time
 N_FIT_SAMPLES = 10_000  # rows to which a map is fitted, if they come in chunks
 
 
@@ -171,7 +175,8 @@ class PairMoments:
 
     def __call__(self, chunk: Chunk) -> Moments:
         """Return the moments of a chunk."""
-        return Moments.of(np.hstack(features_of(chunk, self.maps)))
+        parts = (np.hstack(features_of(chunk, self.maps, rows)) for rows in slices_of(chunk))
+        return reduce(iadd, (Moments.of(Z) for Z in parts))
 
 
 @dataclass(frozen=True)
@@ -183,7 +188,10 @@ class DiagonalSums:
 
     def __call__(self, chunk: Chunk) -> Totals:
         """Return the sums of a chunk."""
-        Z, W = features_of(chunk, self.maps)
+        return reduce(iadd, (self._of(chunk, rows) for rows in slices_of(chunk)))
+
+    def _of(self, chunk: Chunk, rows: slice) -> Totals:
+        Z, W = features_of(chunk, self.maps, rows)
         Z, W = Z - self.mean[: Z.shape[1]], W - self.mean[Z.shape[1] :]
         a, b = np.vecdot(Z, Z), np.vecdot(W, W)
         return Totals(products=[a @ a, b @ b, a @ b])
@@ -201,7 +209,12 @@ def sides_of(chunk: Chunk) -> tuple[Matrix, Matrix]:
     return chunk.X, targets
 
 
-def features_of(chunk: Chunk, maps: list[Any], rows: slice = slice(None)) -> list[Array]:
+def slices_of(chunk: Chunk) -> Iterator[slice]:
+    """Return slices of so many rows that features of them take little memory."""
+    return (slice(b, e) for b, e in ranges(chunk.X.shape[0], SLICE))
+
+
+def features_of(chunk: Chunk, maps: list[Any], rows: slice) -> list[Array]:
     """Return the features of both descriptions, dense and in double precision."""
     return [
         to_dense(feature_map.transform(side[rows])).astype(np.float64, copy=False)

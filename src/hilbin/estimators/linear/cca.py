@@ -8,7 +8,9 @@ decomposed and penalized, and the rest is the problem of :mod:`hilbin.solvers.co
 """
 
 from dataclasses import KW_ONLY, dataclass
+from functools import reduce
 from itertools import combinations
+from operator import iadd
 from typing import Any, Self
 
 import numpy as np
@@ -282,16 +284,16 @@ class ViewMoments:
 
     def __call__(self, chunk: Chunk) -> Moments:
         """Return the moments of a chunk."""
-        total: Any = None
-        for rows in row_slices(self.transformers, chunk.X, self.budget):
-            Z: Matrix = joint_features(self.transformers, chunk.X[rows])
-            if chunk.y is not None:
-                targets = np.asarray(chunk.y[rows], np.float64)
-                Z = np.hstack([to_dense(Z), targets.reshape(Z.shape[0], -1)])
-            one = Moments.of(Z, weight=None if chunk.weight is None else chunk.weight[rows])
-            total = one if total is None else total.__iadd__(one)
-        moments: Moments = total.settle() if self.settle else total
-        return moments
+        slices = row_slices(self.transformers, chunk.X, self.budget)
+        moments = reduce(iadd, (self._of(chunk, rows) for rows in slices))
+        return moments.settle() if self.settle else moments
+
+    def _of(self, chunk: Chunk, rows: slice) -> Moments:
+        Z: Matrix = joint_features(self.transformers, chunk.X[rows])
+        if chunk.y is not None:
+            targets = np.asarray(chunk.y[rows], np.float64)
+            Z = np.hstack([to_dense(Z), targets.reshape(Z.shape[0], -1)])
+        return Moments.of(Z, weight=None if chunk.weight is None else chunk.weight[rows])
 
 
 def _view(feature_map: Any, n_columns: int) -> KernelView:

@@ -18,6 +18,8 @@ them when they came (D. Sculley, *Web-Scale k-Means Clustering*, 2010).
 
 import warnings
 from dataclasses import KW_ONLY, dataclass, replace
+from functools import reduce
+from operator import iadd
 from typing import Any, Self
 
 import numpy as np
@@ -178,7 +180,7 @@ class StreamKMeans(ClusterMixin, MapModel):
         if first:
             centers = self._starts(passes)[0]
             self._keep(ClusterSums(np.zeros(len(centers)), centers, 0.0), centers)
-        step = passes.fold("batch", Assignment(self.transformers_, (self.cluster_centers_,)))[0]
+        step = passes.fold("batch", self._assignment((self.cluster_centers_,)))[0]
         sums = ClusterSums(self.counts_, self.cluster_centers_, self.inertia_) + step
         self._keep(sums, sums.mean)
         self.n_iter_ = 1
@@ -224,13 +226,16 @@ class StreamKMeans(ClusterMixin, MapModel):
         moving, done = [Start(centers) for centers in starts], []
         for number in range(1, self.max_iter + 1):
             centers = tuple(start.centers for start in moving)
-            sums = passes.fold(f"round {number}", Assignment(self.transformers_, centers)).parts
+            sums = passes.fold(f"round {number}", self._assignment(centers)).parts
             moved = [start.after(step, self.tol) for start, step in zip(moving, sums, strict=True)]
             done += [start for start in moved if start.done]
             moving = [start for start in moved if not start.done]
             if not moving:
                 break
         return min(done or moving, key=lambda start: start.sums.inertia)
+
+    def _assignment(self, starts: tuple[Array, ...]) -> "Assignment":
+        return Assignment(self.transformers_, self._budget, starts)
 
     def _keep(self, sums: ClusterSums, centers: Array) -> None:
         self.cluster_centers_, self.counts_, self.inertia_ = centers, sums.n, float(sums.inertia)
@@ -301,12 +306,18 @@ class Assignment:
     """The sums of the rows that are nearest to every center, of each start."""
 
     transformers: Any
+    budget: float
     starts: tuple[Array, ...]
 
     def __call__(self, chunk: Chunk) -> StatisticTuple:
         """Return the sums of a chunk."""
-        Z = features_of(self.transformers, chunk.X)
-        return StatisticTuple(*(ClusterSums.of(Z, c, chunk.weight) for c in self.starts))
+        slices = row_slices(self.transformers, chunk.X, self.budget)
+        return reduce(iadd, (self._of(chunk, rows) for rows in slices))
+
+    def _of(self, chunk: Chunk, rows: slice) -> StatisticTuple:
+        Z = features_of(self.transformers, chunk.X[rows])
+        weight = None if chunk.weight is None else chunk.weight[rows]
+        return StatisticTuple(*(ClusterSums.of(Z, c, weight) for c in self.starts))
 
 
 def features_of(transformers: Any, X: Matrix) -> Array:
