@@ -164,7 +164,12 @@ def test_sums_of_three_views_and_more_rows():
         ({"n_components": 3}, SEPALS, PETALS, "more than 2: the ranks of the views"),
         ({"reg": [1, 2, 3]}, SEPALS, PETALS, "reg has 3 entries, but there are 2 views"),
         ({"column_groups": [("a", [9], None)]}, X, None, "not among the 4 columns"),
-        ({"column_groups": [("a", [0], None)], "feature_map": 1}, X, None, "not both"),
+        (
+            {"column_groups": [("a", [0], None)], "feature_map": AdditiveMap(Hellinger())},
+            X,
+            None,
+            "not both",
+        ),
     ],
 )
 def test_bad_input_of_sums(given_, rows, targets, complaint):

@@ -32,6 +32,7 @@ from hilbin.estimators.linear.cost import (
 from hilbin.estimators.linear.passes import Passes, Survey
 from hilbin.estimators.linear.transformers import (
     Transformer,
+    checked_groups,
     fitted,
     need_rows,
     require_plain_inner_product,
@@ -350,6 +351,36 @@ class SumsModel(MapModel):
 
     def _keep_sums(self, sums: Moments | None) -> None:
         self._sums = None if sums is None or not self.keep_sums else sums.state()
+
+
+@estimator
+class GroupedModel(SumsModel):
+    """Base of the estimators that know groups of columns.
+
+    Parameters
+    ----------
+    column_groups : list of tuples (name, columns, map), optional
+        Several groups of columns with maps of their own instead of one ``feature_map``. Columns are
+        a slice, numbers, or names.
+    """
+
+    _: KW_ONLY
+    column_groups: Any = None
+
+    def _transformers(self) -> list[Transformer]:
+        if self.column_groups is None:
+            return super()._transformers()
+        if self.feature_map is not None:
+            raise ValueError(
+                "give feature_map or column_groups, not both: every group has its own map"
+            )
+        names = getattr(self, "feature_names_in_", None)
+        return checked_groups(self.column_groups, names, self.n_features_in_)
+
+    def _maps(self) -> list[Any]:
+        # groups of another form are refused by fit, in words
+        groups = [g for g in self.column_groups or () if isinstance(g, tuple) and len(g) == 3]
+        return [self.feature_map, *(feature_map for _, _, feature_map in groups)]
 
 
 class ScoreRegressor(MultiOutputMixin, RegressorMixin):

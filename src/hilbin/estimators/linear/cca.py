@@ -21,11 +21,9 @@ from hilbin._arrays import Array, Matrix, to_dense
 from hilbin._parameters import estimator, require_positive, require_whole
 from hilbin.estimators._callbacks import available_where
 from hilbin.estimators._sizes import require_finite, without_warnings
-from hilbin.estimators.linear.base import SumsModel, keeps_sums
+from hilbin.estimators.linear.base import GroupedModel, keeps_sums
 from hilbin.estimators.linear.cost import FirstRows, Plan
 from hilbin.estimators.linear.transformers import (
-    Transformer,
-    checked_groups,
     group_features,
     joint_features,
     row_slices,
@@ -52,7 +50,7 @@ NEEDS_VIEWS = (
 
 
 @estimator
-class StreamCCA(CorrelatedViews, SumsModel):
+class StreamCCA(CorrelatedViews, GroupedModel):
     r"""Canonical correlations from sums: exact, out of core, and of kernel features.
 
     Views are the targets ``y``, if there are some, and the columns of ``X``, or each of its groups
@@ -65,9 +63,6 @@ class StreamCCA(CorrelatedViews, SumsModel):
         Number of directions of each view; by default 10, or as many as there are.
     reg : float or sequence of float, default=3e-3
         Penalty of all views, or of each, as a share of its total variance.
-    column_groups : list of tuples (name, columns, map), optional
-        Views that stand side by side in ``X``, with maps of their own instead of one
-        ``feature_map``. Columns are a slice, numbers, or names.
 
     Attributes
     ----------
@@ -96,7 +91,6 @@ class StreamCCA(CorrelatedViews, SumsModel):
     n_components: int | None = None
     _: KW_ONLY
     reg: Any = 3e-3
-    column_groups: Any = None
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -104,19 +98,6 @@ class StreamCCA(CorrelatedViews, SumsModel):
             require_whole("n_components, if not None,", self.n_components, 1)
         for each in self.reg if is_listed(self.reg) else [self.reg]:
             require_positive("reg", each, or_zero=True)
-        if self.column_groups is not None and self.feature_map is not None:
-            raise ValueError("give feature_map or column_groups, not both")
-
-    def _transformers(self) -> list[Transformer]:
-        if self.column_groups is None:
-            return super()._transformers()
-        names = getattr(self, "feature_names_in_", None)
-        return checked_groups(self.column_groups, names, self.n_features_in_)
-
-    def _maps(self) -> list[Any]:
-        # groups of another form are refused by fit, in words
-        groups = [g for g in self.column_groups or () if isinstance(g, tuple) and len(g) == 3]
-        return [self.feature_map, *(feature_map for _, _, feature_map in groups)]
 
     def fit(
         self,
