@@ -600,10 +600,11 @@ def kernel_scatters(K, y):
     return N, M
 
 
-def regularized_correlations(K, L, first, second):
-    """Kernel canonical correlations from the generalized eigenproblem of centered matrices."""
+def regularized_correlations(grams, penalties):
+    """Kernel canonical correlations of centered matrices from the generalized eigenproblem:
+    products of different views over penalized variances."""
     parts = []
-    for M in (K, L):  # coordinates in which the matrix is M = Z Z^T
+    for M in grams:  # coordinates in which the matrix is M = Z Z^T
         values, vectors = np.linalg.eigh(M)
         kept = values > 1e-10 * values[-1]
         parts.append(vectors[:, kept] * np.sqrt(values[kept]))
@@ -780,3 +781,13 @@ def template_scores(template, cells, nodes):
         for y, x in np.ndindex(root.shape):
             root[y, x] += best[2 * y + anchor[0], 2 * x + anchor[1]]
     return root
+    ends = np.cumsum([0] + [Z.shape[1] for Z in parts])
+    left, right = np.zeros((2, ends[-1], ends[-1]))
+    for i, Z in enumerate(parts):
+        here = slice(ends[i], ends[i + 1])
+        for j, W in enumerate(parts):
+            there = slice(ends[j], ends[j + 1])
+            (right if i == j else left)[here, there] = Z.T @ W
+        right[here, here] += penalties[i] * np.eye(Z.shape[1])
+    values = scipy_eigh(left, right, eigvals_only=True)[::-1]
+    return values / (len(parts) - 1)

@@ -28,7 +28,7 @@ ALLOWED = {
     "solvers": BOTTOM | {"stats"},
     "stream": BOTTOM,
     "estimators": BOTTOM | {"kernels", "maps", "solvers", "stats", "stream"},
-    "dependence": BOTTOM | {"kernels", "maps", "stats"},
+    "dependence": BOTTOM | {"kernels", "maps", "stats", "stream"},
     "images": BOTTOM,
     "detect": BOTTOM | {"estimators", "images", "maps", "solvers"},
     "plot": BOTTOM | {"kernels"},

@@ -33,6 +33,7 @@ from sklearn.svm import LinearSVC
 
 import hilbin.images as hi
 from hilbin.estimators import (
+    CorrelationalClustering,
     HistogramBinner,
     IntersectionSVC,
     IntersectionSVR,
@@ -43,6 +44,7 @@ from hilbin.estimators import (
     MapSVC,
     MultipleKernelRidgeClassifier,
     MultipleKernelSVC,
+    StreamCCA,
     StructuredSVM,
 )
 from hilbin.kernels import (
@@ -105,7 +107,7 @@ VARIANTS = [
 
 def takes_numbers(model):
     """Whether a model is fitted to numbers, not to labels."""
-    return is_regressor(model) or isinstance(model, KernelCCA)
+    return is_regressor(model) or isinstance(model, KernelCCA | StreamCCA | CorrelationalClustering)
 
 
 def public_estimators():

@@ -10,6 +10,10 @@ The families are sub-packages: :mod:`~hilbin.estimators.intersection` (one funct
 persistence, the reference and the tests take it from this list.
 """
 
+from hilbin.estimators.clustering.coordinates import (
+    CorrelationalClustering,
+    KernelPCAClustering,
+)
 from hilbin.estimators.clustering.kmeans import KernelKMeans
 from hilbin.estimators.clustering.quantizer import KernelQuantizer
 from hilbin.estimators.clustering.spectral import GraphClustering
@@ -23,7 +27,9 @@ from hilbin.estimators.kernel.outliers import SVDD, KernelOneClass
 from hilbin.estimators.kernel.ridge import KernelRidge
 from hilbin.estimators.kernel.svc import KernelSVC
 from hilbin.estimators.kernel.svr import KernelSVR
+from hilbin.estimators.linear.cca import StreamCCA
 from hilbin.estimators.linear.cost import CostEstimate
+from hilbin.estimators.linear.kmeans import StreamKMeans
 from hilbin.estimators.linear.landmarks import stream_landmarks
 from hilbin.estimators.linear.pca import StreamPCA
 from hilbin.estimators.linear.ridge import MapRidge, MapRidgeClassifier
@@ -45,6 +51,7 @@ __all__ = [
     "SVDD",
     "AlignedKernel",
     "ChainModel",
+    "CorrelationalClustering",
     "CostEstimate",
     "GraphClustering",
     "GridModel",
@@ -57,6 +64,7 @@ __all__ = [
     "KernelKMeans",
     "KernelOneClass",
     "KernelPCA",
+    "KernelPCAClustering",
     "KernelQuantizer",
     "KernelRidge",
     "KernelSVC",
@@ -72,6 +80,8 @@ __all__ = [
     "MultipleKernelSVC",
     "ScoreCalibration",
     "ShapeFunction",
+    "StreamCCA",
+    "StreamKMeans",
     "StreamPCA",
     "StructuredSVM",
     "SupportVectorClustering",

@@ -5,10 +5,12 @@ from hilbin.plot.inspection import importances, reliability
 from hilbin.plot.localization import localization
 from hilbin.plot.matrix import kernel_matrix, reordering
 from hilbin.plot.pictures import montage
+from hilbin.plot.scatter import clusters
 from hilbin.plot.shapes import shapes
 from hilbin.plot.weights import kernel_weights
 
 __all__ = [
+    "clusters",
     "explanation",
     "importances",
     "kernel_matrix",
