@@ -34,7 +34,9 @@ ALLOWED = {
     "inspection": BOTTOM | {"estimators", "images", "kernels", "maps"},
     "report": BOTTOM | {"inspection"},
     "persist": BOTTOM | {"estimators", "images", "kernels", "maps"},
-    "auto": BOTTOM | {"estimators", "images", "inspection", "kernels", "maps", "persist", "report"},
+    "auto": BOTTOM
+    | {"dependence", "estimators", "images", "inspection", "kernels", "maps", "persist", "report"}
+    | {"solvers"},
     "cli": BOTTOM | {"auto", "images", "inspection", "persist", "report"},
 }
 

@@ -130,6 +130,8 @@ def sort_to_grid(
     mask = _mask(shape, len(x))
     cells = np.argwhere(mask)
     require_room(len(x), len(cells), "shape")
+    if not len(sharpness):
+        raise ValueError("sharpness must have one value at least")
     for m in sharpness:
         require_positive("sharpness", m)
     random = check_random_state(random_state)
@@ -141,10 +143,19 @@ def sort_to_grid(
     if len(x) <= MOST_SWAPPED:
         places = swapped(x.gram, grid.near(np.arange(len(cells)), np.arange(len(cells))), places)
     height, width = mask.shape
-    value = grid.value(x, places)
-    norms = x.product(x) * grid.norm(places)
-    alignment = value / float(np.sqrt(norms)) if norms > 0 else 0.0
-    return GridSorting(cells[places], (height, width), value, alignment)
+    return GridSorting(cells[places], (height, width), *grid.alignment(x, places))
+
+
+def grid_alignment(
+    X: Any, cells: Any, shape: Any, kernel: Any = None, *, sharpness: float = SHARPNESS[-1]
+) -> tuple[float, float]:
+    """Return the objective and the centered alignment of rows and the cells that they are in.
+
+    Parameters are those of :func:`sort_to_grid`; ``sharpness`` is one value of :math:`m`.
+    """
+    x, mask = as_view(X, kernel, "x"), _mask(shape, len(X))
+    grid = Grid(np.argwhere(mask), mask.shape, sharpness / median_distance(mask))
+    return grid.alignment(x, _checked_cells(cells, mask, len(x)))
 
 
 @dataclass(frozen=True)
@@ -188,6 +199,12 @@ class Grid:
         if x.features is not None:
             return float(np.vdot(x.features, self.field(x.features, places)[places]))
         return float(np.vdot(x.gram, self.near(places, places)))
+
+    def alignment(self, x: View, places: Array) -> tuple[float, float]:
+        """Return the objective, and the centered alignment of the rows and their places."""
+        value = self.value(x, places)
+        norms = x.product(x) * self.norm(places)
+        return value, value / float(np.sqrt(norms)) if norms > 0 else 0.0
 
     def norm(self, places: Array) -> float:
         """Return the squared norm of the centered kernel of the cells that are used."""

@@ -139,6 +139,7 @@ def _climb(Kc: Array, L: Array, places: Array) -> tuple[Array, list[float]]:
 
 
 def assign(gains: Array) -> Array:
+    """Return the place of every row in the assignment of the largest sum."""
     places: Array = linear_sum_assignment(gains, maximize=True)[1]
     return places
 
@@ -183,6 +184,7 @@ def _squared_distances(rows: Array, others: Array) -> Array:
 
 
 def require_room(n: int, n_places: int, name: str) -> None:
+    """Raise if there are more rows than places."""
     if n > n_places:
         raise ValueError(f"X has {n} rows, but {name} has only {n_places} places for them")
 

@@ -2,11 +2,14 @@
 
 :func:`hilbin.inspection.collect_evidence` collects the evidence; :func:`write_report` makes one
 HTML file of it that needs no network, no other file and no server. :func:`overlay` draws a heat map
-over a photograph. Pictures need Pillow (``pip install "hilbin[images]"``); a report on a table does
+over a photograph. :func:`write_clusters` and :func:`write_montage` make pages of collections that
+have no labels. Pictures need Pillow (``pip install "hilbin[images]"``); a report on a table does
 not.
 """
 
+from hilbin.report.clusters import ClusterCard, write_clusters
+from hilbin.report.montage import write_montage
 from hilbin.report.page import write_report
 from hilbin.report.pictures import overlay
 
-__all__ = ["overlay", "write_report"]
+__all__ = ["ClusterCard", "overlay", "write_clusters", "write_montage", "write_report"]

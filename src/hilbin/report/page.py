@@ -1,20 +1,13 @@
-"""The page: its sections in order, in one file that is small enough to send.
+"""The page: its sections in order, in one file that is small enough to send."""
 
-Nothing is loaded from outside, and nothing can be: the content security policy allows pictures
-inside the page, its own style, and the one script whose hash it names.
-"""
-
-import base64
-import hashlib
 import os
-from functools import cache
-from importlib.resources import files
 from pathlib import Path
 
 from hilbin.files import write_whole
 from hilbin.inspection import Evidence
 from hilbin.report.accuracy import classes, headline, reject
 from hilbin.report.context import Caps, Context
+from hilbin.report.document import document
 from hilbin.report.learned import (
     channels,
     compared,
@@ -111,19 +104,8 @@ def _page(context: Context) -> Html:
         )
         for title, html in made
     )
-    script = _text("page.js")
-    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    return fill(
-        _text("page.html"),
-        hash=digest,
-        style=_text("page.css"),
-        script=script,
-        title=short(context.evidence.title),
-        links=links,
+    return document(
+        "page.html", "page.css", ("theme.js", "page.js"),
+        title=short(context.evidence.title), first="headline", links=links,
         sections=join(html for _, html in made),
-    )
-
-
-@cache
-def _text(name: str) -> Html:
-    return Html(files("hilbin.report").joinpath(name).read_text(encoding="utf-8"))
+    )  # fmt: skip
