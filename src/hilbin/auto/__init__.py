@@ -12,6 +12,7 @@ from hilbin.auto.channels import ChannelMap, ChannelWeights
 from hilbin.auto.choice import Candidate, Choice, choose
 from hilbin.auto.collection import Clustering, Difference, Neighbor
 from hilbin.auto.dual import DualRidgeClassifier, DualSVC
+from hilbin.auto.duplicate_images import duplicate_images
 from hilbin.auto.evaluation import Evaluation, Mistake
 from hilbin.auto.image_classifier import ImageClassifier
 from hilbin.auto.image_collection import ImageCollection
@@ -35,5 +36,6 @@ __all__ = [
     "TableClassifier",
     "TableCollection",
     "choose",
+    "duplicate_images",
     "row_candidates",
 ]

@@ -11,6 +11,7 @@ Nothing is computed for all pairs of more rows than a block has.
 """
 
 from collections.abc import Callable
+from typing import cast
 
 import numpy as np
 
@@ -74,10 +75,10 @@ def arrange(
 def _detailed(rows: Array, cells: Array, shape: Array, seed: int) -> Array:
     """Return cells of a block, sorted from where they are."""
     try:
-        width = Gaussian("median").resolve(rows, random_state=seed).gamma
+        kernel = Gaussian("median").resolve(rows, random_state=seed)
     except ValueError:  # most rows are equal
         return cells
-    kernel = Gaussian(NARROW * width)
+    kernel = Gaussian(NARROW * cast(float, kernel.gamma))
     return sort_to_grid(
         rows, tuple(map(int, shape)), kernel, start=cells, sharpness=DETAIL, random_state=seed
     ).cells

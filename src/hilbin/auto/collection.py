@@ -302,7 +302,7 @@ class Collection(BaseEstimator):
         raise NotImplementedError
 
     def _check_parameters(self) -> None:
-        require_choice("kernel", self.kernel, tuple(KERNELS))  # type: ignore[attr-defined]
+        require_choice("kernel", self.kernel, tuple(KERNELS))
         require_whole("n_components", self.n_components, 1)
 
     def _effects(self, inside: Array) -> Array:
@@ -326,9 +326,13 @@ class Collection(BaseEstimator):
         """Raise ``ValueError`` if the attributes of a loaded collection do not fit together."""
         if hasattr(self, "index_"):
             require(isinstance(self.index_, RowIndex), "index_ is no index")
-            names = getattr(self, "names_", None)
-            fits = isinstance(names, list) and len(names) == len(self.index_)
-            require(fits and all(isinstance(n, str) for n in names), "names_ are not one for each")
+            require_texts(getattr(self, "names_", None), len(self.index_), "names_")
+
+
+def require_texts(texts: Any, n: int, name: str) -> None:
+    """Raise unless an attribute is a list of ``n`` texts."""
+    fits = isinstance(texts, list) and len(texts) == n and all(isinstance(t, str) for t in texts)
+    require(fits, f"{name} are not one text for every example")
 
 
 def require_two(n: int, source: str, one: str) -> None:

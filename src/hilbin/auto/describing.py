@@ -15,9 +15,11 @@ from hilbin.auto.base import Stopwatch
 from hilbin.auto.image_data import (
     NETWORK,
     Cache,
+    ImageSet,
     check_features,
     files,
     fitted,
+    open_images,
     resolve,
     transformer,
 )
@@ -69,6 +71,16 @@ def listed_images(images: Any) -> Any:
     if not isinstance(images, str | os.PathLike):
         return images if hasattr(images, "dtype") else list(images)
     return find_images(images) if Path(images).is_dir() else [Path(images)]
+
+
+def unlabeled_images(images: Any) -> tuple[ImageSet, str]:
+    """Return the images of a folder, or of a sequence, and the folder that names are below."""
+    if not isinstance(images, str | os.PathLike):
+        return open_images(images), ""
+    folder = Path(images)
+    paths = find_images(folder)
+    names = [path.relative_to(folder).as_posix() for path in paths]
+    return ImageSet(list(paths), names, None, str(images)), str(folder.absolute())
 
 
 def listed(texts: list[str]) -> str:

@@ -21,6 +21,7 @@ from hilbin.auto.collection import (
     Collection,
     Difference,
     exact_among,
+    require_texts,
     require_two,
     sampled,
 )
@@ -29,6 +30,7 @@ from hilbin.auto.describing import (
     feature_names,
     learn_features,
     listed_images,
+    unlabeled_images,
     warn_of_unreadable,
 )
 from hilbin.auto.image_data import (
@@ -38,10 +40,9 @@ from hilbin.auto.image_data import (
     ImageSet,
     channels_of,
     described,
-    open_images,
 )
 from hilbin.auto.row_index import RowIndex
-from hilbin.images import ImageError, ImageFeatures, find_images
+from hilbin.images import ImageError, ImageFeatures
 from hilbin.inspection import duplicate_groups, image_column
 from hilbin.inspection.duplicates import shown_picture
 from hilbin.inspection.words import best_place, cut_out, whole_image_words
@@ -131,7 +132,7 @@ class ImageCollection(Collection):
         """
         self._check_parameters()
         names, seed = feature_names(self.features, self.network), self._seed()
-        data, folder = _opened(images)
+        data, folder = unlabeled_images(images)
         require_two(len(data.images), data.source, "image")
         cache = None if self.cache is None else Cache(self.cache)
         watch = Stopwatch(callback, self.verbose)
@@ -180,7 +181,10 @@ class ImageCollection(Collection):
             sample = describe(first, 0)
             _require_readable(data, seen)
             resumed += sample.n_resumed
-            index = self._learned(sample.rows, model, data.source, seed)
+            index = RowIndex(
+                sample.rows, channels_of(model), KERNELS[self.kernel], self.n_components, seed,
+                self.n_jobs,
+            )  # fmt: skip
             parts = [(first[sample.origin], *index.embed(index.features(sample.rows)))]
             del sample
             for begin, end in parallel.ranges(len(rest), AT_ONCE):
@@ -195,14 +199,6 @@ class ImageCollection(Collection):
         order = np.argsort(numbers)
         with watch.stage("making codes"):
             return seen, index.keep(embedded[order], left[order], seed, self.n_jobs)
-
-    def _learned(self, rows: Array, model: ImageFeatures, source: str, seed: int) -> RowIndex:
-        try:
-            return RowIndex(
-                rows, channels_of(model), KERNELS[self.kernel], self.n_components, seed, self.n_jobs
-            )
-        except ValueError as error:
-            raise ValueError(f"{source}: {counted(len(rows), 'image')}: {error}") from None
 
     # use
     def duplicates(self) -> list[list[str]]:
@@ -378,9 +374,7 @@ class ImageCollection(Collection):
         require(isinstance(self.model_, ImageFeatures), "model_ is not ImageFeatures")
         n = len(self.names_)
         for name in ("hashes_", "digests_"):
-            texts = getattr(self, name, None)
-            fits = isinstance(texts, list) and len(texts) == n
-            require(fits and all(isinstance(t, str) for t in texts), f"{name} are not one for each")
+            require_texts(getattr(self, name, None), n, name)
         given = self.images_
         require(
             given is None or (isinstance(given, list) and len(given) == n), "images_ do not fit"
@@ -394,16 +388,6 @@ class ImageCollection(Collection):
         tags.input_tags.string = True
         tags.no_validation = True
         return tags
-
-
-def _opened(images: Any) -> tuple[ImageSet, str]:
-    """Return images and the folder that their names are below."""
-    if isinstance(images, str | os.PathLike):
-        folder = Path(images)
-        paths = find_images(folder)
-        names = [path.relative_to(folder).as_posix() for path in paths]
-        return ImageSet(list(paths), names, None, str(images)), str(folder.absolute())
-    return open_images(images), ""
 
 
 def _require_readable(data: ImageSet, seen: Described) -> None:

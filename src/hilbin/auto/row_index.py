@@ -84,16 +84,14 @@ class RowIndex:
     ) -> None:
         self.channel_map = ChannelMap(channels, kernel=kernel, n_jobs=n_jobs).fit_values(sample)
         Z = self.channel_map.transform(sample)
-        size = float(np.square(Z, dtype=np.float64).sum())
+        self.mean = Z.mean(axis=0, dtype=np.float64).astype(np.float32)
         self.deviations = Z.std(axis=0, dtype=np.float64).astype(np.float32)
-        if float(np.square(self.deviations, dtype=np.float64).sum()) * len(Z) <= SAME * size:
-            raise ValueError("all have the same features")
-        q = min(n_components, *Z.shape)
-        pca = PCA(q, copy=False, random_state=seed).fit(Z)  # the last use of Z
-        kept = np.flatnonzero(pca.explained_variance_ > 0)
-        order = kept[_balanced(pca.explained_variance_[kept])]
-        self.mean = pca.mean_.astype(np.float32)
-        self.components = pca.components_[order].astype(np.float16)
+        self.components = np.zeros((1, Z.shape[1]), np.float16)
+        if np.square(Z - Z[0]).sum(dtype=np.float64) > SAME * np.square(Z).sum(dtype=np.float64):
+            pca = PCA(min(n_components, *Z.shape), random_state=seed).fit(Z)
+            kept = np.flatnonzero(pca.explained_variance_ > 0)
+            order = kept[_balanced(pca.explained_variance_[kept])]
+            self.components = pca.components_[order].astype(np.float16)
 
     def keep(self, embedded: Array, residuals: Array, seed: int, n_jobs: int | None = None) -> Self:
         """Keep the codes of rows, as :meth:`embed` has computed their components."""

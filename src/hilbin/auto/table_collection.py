@@ -101,7 +101,7 @@ class TableCollection(Collection):
             scaler = StandardScaler().fit(rows) if self.kernel == "linear" else None
             rows = _scaled(scaler, rows)
         with watch.stage("making codes"):
-            index = self._indexed(rows, table.source, seed)
+            index = self._indexed(rows, seed)
         self.encoder_, self.scaler_, self.index_, self.rows_ = encoder, scaler, index, rows
         self.n_features_in_ = encoder.n_features_in_
         self.left_out_ = encoder.left_out_
@@ -118,15 +118,9 @@ class TableCollection(Collection):
             )
         return rows
 
-    def _indexed(self, rows: Array, source: str, seed: int) -> RowIndex:
-        channels = [("columns", 0, rows.shape[1])]
-        try:
-            index = RowIndex(
-                rows[sampled(len(rows))], channels, KERNELS[self.kernel], self.n_components,
-                seed, self.n_jobs,
-            )  # fmt: skip
-        except ValueError as error:
-            raise ValueError(f"{source}: {counted(len(rows), 'row')}: {error}") from None
+    def _indexed(self, rows: Array, seed: int) -> RowIndex:
+        channels, some = [("columns", 0, rows.shape[1])], rows[sampled(len(rows))]
+        index = RowIndex(some, channels, KERNELS[self.kernel], self.n_components, seed, self.n_jobs)
         return index.keep(*index.embed(index.features(rows)), seed, self.n_jobs)
 
     def _row_names(self, table: Table) -> list[str]:
@@ -196,7 +190,7 @@ class TableCollection(Collection):
         """Return the columns whose means differ most, those that are lower with a minus."""
         effects, columns = self._effects(inside), self.index_.input_columns
         names = self.encoder_.get_feature_names_out()
-        found = strongest(np.abs(effects), names[columns], COLUMNS_SHOWN)
+        found = strongest(np.abs(effects), names[columns].tolist(), COLUMNS_SHOWN)
         return [
             Difference(one.name, int(columns[one.column]), float(effects[one.column]))
             for one in found
