@@ -313,9 +313,10 @@ class Collection(BaseEstimator):
 
     def _about(self, source: str, watch: Stopwatch, **own: Any) -> dict[str, Any]:
         """Return the metadata."""
+        params = {k: v for k, v in self.get_params().items() if k != "cache"}
         return {
             "collection": f"{self._counted(len(self.names_))} of {source}",
-            "command": " ".join(repr(self).split()),
+            "command": " ".join(repr(type(self)(**params)).split()),
             **own,
             "created": datetime.now(UTC).isoformat(timespec="seconds"),
             "versions": versions(),

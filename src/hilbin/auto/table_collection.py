@@ -94,7 +94,7 @@ class TableCollection(Collection):
         table = as_table(X)
         if not isinstance(X, str | os.PathLike | Table):
             validate_data(self, X, skip_check_array=True)
-        require_two(table.n_rows, table.source, "row (sample)")
+        require_two(table.n_rows, table.source, "sample (row)")
         with watch.stage("reading the table"):
             encoder = TableEncoder(self.drop, self.id).fit(table)
             rows = self._checked(to_dense(encoder.transform(table)), table.source)

@@ -144,7 +144,10 @@ def load_collection(path: str | os.PathLike[str]) -> ImageCollection | TableColl
     return found
 
 
-def unreadable_of(collection: Any) -> list[dict[str, str]]:
-    """Return the images that a collection has left out: ``name`` and ``reason``."""
-    found: list[dict[str, str]] = getattr(collection, "unreadable_", [])
+def unreadable_of(collection: Any, options: CollectionOptions) -> list[dict[str, str]]:
+    """Return the images of a folder that cannot be read: ``name`` and ``reason``.
+
+    Those that were left out when a collection was saved were told then.
+    """
+    found: list[dict[str, str]] = collection.unreadable_ if options.is_folder else []
     return found

@@ -86,7 +86,7 @@ def cluster(
             found = collection.cluster(n_clusters, report=report, callback=callback)
         if sort_into is not None:
             _copy(found, collection.path_of, Path(sort_into), console)
-    return Clustered(found, unreadable_of(collection), "image" if of_images else "row")
+    return Clustered(found, unreadable_of(collection, options), "image" if of_images else "row")
 
 
 def _copy(
@@ -112,7 +112,7 @@ def as_lines(found: Clustered) -> str:
         )
         ending = "" if len(members) == 1 else "s"
         line = f"cluster {k + 1}: {len(members)} {found.thing}{ending}, such as {typical}"
-        lines.append(one_line(line + (f"; more of {apart}" if apart else "")))
+        lines.append(one_line(line + (f"; set apart by {apart}" if apart else "")))
     return "\n".join(lines)
 
 

@@ -73,7 +73,7 @@ def montage(
         with console.following() as callback:
             sorting = collection.montage(output, callback=callback)
     size = os.path.getsize(output)
-    n, unreadable = len(collection.names_), unreadable_of(collection)
+    n, unreadable = len(collection.names_), unreadable_of(collection, options)
     return Mounted(os.fspath(output), n, sorting.shape, sorting.cka, size, unreadable)
 
 

@@ -106,7 +106,7 @@ def similar(
         if output is not None:
             collection.save(output)
         saved = None if output is None else os.fspath(output)
-        found = Similar(unreadable=unreadable_of(collection), index=saved)
+        found = Similar(unreadable=unreadable_of(collection, options), index=saved)
         ask = _of_images if isinstance(collection, ImageCollection) else _of_rows
         ask(collection, options, [Path(one) for one in examples], row, found, top, not approximate)
     return found
