@@ -196,11 +196,11 @@ def test_a_folder(folder, tmp_path):
 
 
 def test_many_images_are_described_in_parts(folder, monkeypatch):
-    with pytest.warns(hilbin.images.UnreadableImageWarning):
-        whole = ImageCollection("centrist").fit(folder)
-        monkeypatch.setattr("hilbin.auto.collection.SAMPLE", 25)
-        monkeypatch.setattr("hilbin.auto.image_collection.AT_ONCE", 1)
-        parts = ImageCollection("centrist").fit(folder)
+    (folder / "broken.jpg").unlink()
+    whole = ImageCollection("centrist").fit(folder)
+    monkeypatch.setattr("hilbin.auto.collection.SAMPLE", 20)
+    monkeypatch.setattr("hilbin.auto.image_collection.AT_ONCE", 2)
+    parts = ImageCollection("centrist").fit(folder)
     assert parts.names_ == whole.names_
     assert parts.hashes_ == whole.hashes_
     _, numbers = parts.kneighbors([folder / "b" / "1.png"], 1)
@@ -365,7 +365,7 @@ def test_histograms_take_their_kernel():
     found = TableCollection(kernel="hellinger").fit(ROWS)
     expected = np.argsort(cdist(np.sqrt(ROWS[:5]), np.sqrt(ROWS)), axis=1)[:, :3]
     np.testing.assert_array_equal(found.kneighbors(ROWS[:5], 3)[1], expected)
-    with pytest.raises(ValueError, match="row 2.*-1 in column 1 is negative"):
+    with pytest.raises(ValueError, match=r"row 2.*-1 in column 1 is negative"):
         TableCollection(kernel="chi2").fit([[0.0, 1.0], [-1.0, 2.0]])
 
 

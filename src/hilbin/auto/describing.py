@@ -40,7 +40,10 @@ def feature_names(features: str, network: Any) -> str:
 def checked_seed(random_state: Any) -> int:
     """Return a seed for ``random_state``."""
     if not isinstance(random_state, Integral):
-        return random_seed(random_state)
+        try:
+            return random_seed(random_state)
+        except ValueError as error:
+            raise ValueError(f"random_state: {error}") from None
     seed = int(random_state)
     if not 0 <= seed < 2**32:
         raise ValueError(f"random_state must be from 0 to {2**32 - 1}, got {seed}")

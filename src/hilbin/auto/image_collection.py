@@ -44,7 +44,7 @@ from hilbin.auto.image_data import (
 from hilbin.auto.row_index import RowIndex
 from hilbin.images import ImageError, ImageFeatures
 from hilbin.inspection import duplicate_groups, image_column
-from hilbin.inspection.duplicates import shown_picture
+from hilbin.inspection.duplicates import is_hash, shown_picture
 from hilbin.inspection.words import best_place, cut_out, whole_image_words
 from hilbin.report import ClusterCard, write_clusters, write_montage
 
@@ -375,11 +375,14 @@ class ImageCollection(Collection):
         n = len(self.names_)
         for name in ("hashes_", "digests_"):
             require_texts(getattr(self, name, None), n, name)
+        require(all(map(is_hash, self.hashes_)), "hashes_ are no difference hashes")
         given = self.images_
         require(
             given is None or (isinstance(given, list) and len(given) == n), "images_ do not fit"
         )
         require(isinstance(self.folder_, str), "folder_ is no text")
+        width = self.index_.channel_map.n_features_in_
+        require(self.model_._n_features_out == width, "model_ is not that of index_")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -171,10 +171,11 @@ def duplicate_groups(
 
 
 def _hashes(images: Sequence[Any]) -> list[str]:
-    return [one if _is_hash(one) else difference_hash(one) for one in images]
+    return [one if is_hash(one) else difference_hash(one) for one in images]
 
 
-def _is_hash(one: Any) -> bool:
+def is_hash(one: Any) -> bool:
+    """Tell whether this is a hash, not the name of a file."""
     return isinstance(one, str) and len(one) == BITS // 4 and not set(one) - set("0123456789abcdef")
 
 
