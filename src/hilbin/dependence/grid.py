@@ -18,8 +18,8 @@ The objective is convex for positive definite kernels, and parts do not share ce
 never lowers it. Parts are windows of the grid, moved by half their side after every other sweep,
 and in between, while :math:`L` is smooth, random sets of cells, which lets rows travel. Without the
 term :math:`k = i`, which holds rows where they are, a sweep often gains more, but may lose: this is
-tried first. Sweeps end where two gain less than a thousandth. At the end rows of small sets trade
-places in pairs as long as that gains anything.
+tried first. Sweeps end where two gain less than a thousandth. At the end rows with a Gram matrix,
+if they are not too many, trade places in pairs as long as that gains anything.
 
 **Cost.** A product over the cells is one over rows and one over columns of the grid, as :math:`L`
 is. So :math:`n` rows with :math:`q` features take :math:`O(n^{3/2} q)` per sweep, beside the
@@ -49,7 +49,7 @@ SMOOTH = 8  # m below which parts are also random sets of cells
 SIDE = 20  # cells of the side of a window
 MOST_SWEEPS = 12
 RISES_ON_GRID = 1e-3  # share of the objective that is worth another sweep
-MOST_SWAPPED = 500  # rows that trade places in pairs
+MOST_SWAPPED = 2500  # rows that trade places in pairs; fewer, if they have features
 RATIO = 4 / 3  # width by height of a grid that was not given
 
 
@@ -140,7 +140,7 @@ def sort_to_grid(
     for m in sharpness:
         grid = Grid(cells, mask.shape, m / median)
         places = _settled(x, grid, places, m < SMOOTH, random)
-    if len(x) <= MOST_SWAPPED:
+    if len(x) <= MOST_SWAPPED and (x.features is None or len(x) <= SIDE**2):
         places = swapped(x.gram, grid.near(np.arange(len(cells)), np.arange(len(cells))), places)
     height, width = mask.shape
     return GridSorting(cells[places], (height, width), *grid.alignment(x, places))
