@@ -608,15 +608,16 @@ def regularized_correlations(grams, penalties):
         values, vectors = np.linalg.eigh(M)
         kept = values > 1e-10 * values[-1]
         parts.append(vectors[:, kept] * np.sqrt(values[kept]))
-    Z, W = parts
-    p = Z.shape[1]
-    left = np.zeros((p + W.shape[1], p + W.shape[1]))
-    left[:p, p:] = Z.T @ W
-    left[p:, :p] = W.T @ Z
-    right = np.zeros_like(left)
-    right[:p, :p] = Z.T @ Z + first * np.eye(p)
-    right[p:, p:] = W.T @ W + second * np.eye(W.shape[1])
-    return scipy_eigh(left, right, eigvals_only=True)[::-1]
+    ends = np.cumsum([0] + [Z.shape[1] for Z in parts])
+    left, right = np.zeros((2, ends[-1], ends[-1]))
+    for i, Z in enumerate(parts):
+        here = slice(ends[i], ends[i + 1])
+        for j, W in enumerate(parts):
+            there = slice(ends[j], ends[j + 1])
+            (right if i == j else left)[here, there] = Z.T @ W
+        right[here, here] += penalties[i] * np.eye(Z.shape[1])
+    values = scipy_eigh(left, right, eigvals_only=True)[::-1]
+    return values / (len(parts) - 1)
 
 
 def iou_by_counting(a, b, step=0.25):
@@ -781,13 +782,3 @@ def template_scores(template, cells, nodes):
         for y, x in np.ndindex(root.shape):
             root[y, x] += best[2 * y + anchor[0], 2 * x + anchor[1]]
     return root
-    ends = np.cumsum([0] + [Z.shape[1] for Z in parts])
-    left, right = np.zeros((2, ends[-1], ends[-1]))
-    for i, Z in enumerate(parts):
-        here = slice(ends[i], ends[i + 1])
-        for j, W in enumerate(parts):
-            there = slice(ends[j], ends[j + 1])
-            (right if i == j else left)[here, there] = Z.T @ W
-        right[here, here] += penalties[i] * np.eye(Z.shape[1])
-    values = scipy_eigh(left, right, eigvals_only=True)[::-1]
-    return values / (len(parts) - 1)

@@ -35,7 +35,9 @@ ALLOWED = {
     "inspection": BOTTOM | {"estimators", "images", "kernels", "maps"},
     "report": BOTTOM | {"detect", "inspection"},
     "persist": BOTTOM | {"detect", "estimators", "images", "kernels", "maps"},
-    "auto": BOTTOM | {"estimators", "images", "inspection", "kernels", "maps", "persist", "report"},
+    "auto": BOTTOM
+    | {"dependence", "estimators", "images", "inspection", "kernels", "maps", "persist", "report"}
+    | {"solvers"},
     "cli": BOTTOM | {"auto", "detect", "images", "inspection", "persist", "report"},
 }
 

@@ -14,7 +14,7 @@ from saved import NAMES, PIPELINES, ROWS, VARIANTS, made, public_estimators, tak
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
-from hilbin.auto import TableClassifier
+from hilbin.auto import ImageCollection, TableClassifier, TableCollection
 from hilbin.detect import BoxLocalizer
 from hilbin.estimators import ShapeFunction
 from hilbin.images import LBP
@@ -22,6 +22,8 @@ from hilbin.maps import ProductQuantizer
 from hilbin.persist import ModelFileError, container, load, packing, save
 
 CALLS = ("transform", "predict", "decision_function", "predict_proba", "explain", "decode", "gram")
+CALLS += ("kneighbors",)
+ASKED = ("cluster", "duplicates", "arrange")  # of a collection, without rows
 NUMBERS = (
     0,
     1,
@@ -82,6 +84,9 @@ def prepare(folder):
     models += [
         (quantizer.transform(X), "codes"),
         (TableClassifier(n_folds=2).fit(X, labels), "rows"),
+        (TableCollection().fit(X), "rows"),
+        (TableCollection(kernel="chi2", n_components=3).fit(X), "rows"),
+        (ImageCollection("color", max_side=24).fit(pictures), "pictures"),
     ]
     models += [(ShapeFunction("a", np.arange(4.0), np.arange(4.0), stepped=True), "rows")]
     models += [(kernel, "kernel") for kernel in KERNELS]
@@ -176,16 +181,18 @@ def _attributes(node):
 
 def use(model, kind, given, rng, words):
     """Ask a loaded model everything it can be asked."""
-    rows = given["pictures"] if kind == "pictures" else given["rows"]
+    takes_pictures = kind == "pictures" and hasattr(model, "fit")
+    rows = given["pictures"] if takes_pictures else given["rows"]
     X = rows[int(rng.integers(len(rows)))]
     outcome = "answered"
-    for name in CALLS:
+    for name in (*CALLS, *ASKED):
         try:
             call = getattr(model, name, None)
-            if callable(call) and name != "decode":
+            if callable(call) and name in (*ASKED, "decode"):
+                if name != "decode" or kind == "codes":
+                    call()
+            elif callable(call):
                 call(X)
-            elif callable(call) and kind == "codes":
-                call()
         except NotFittedError:
             outcome = "declined"
         except (ValueError, TypeError, AttributeError, NotImplementedError) as error:
@@ -210,7 +217,7 @@ def _change_header(header, rng):
     nodes = header["nodes"]
     at = int(rng.integers(len(nodes)))
     node, kind = nodes[at], rng.choice(9, p=[0.5, 0.1, 0.1, 0.05, 0.05, 0.05, 0.05, 0.05, 0.05])
-    objects = [n for n in nodes if n[0] == "object"]
+    objects = [n for n in nodes if n[0] == "object" and len(n) > 1]
     if kind == 0:
         _change_value(header, nodes, at, rng)
     elif kind == 1 and len(node) > 2:

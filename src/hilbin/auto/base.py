@@ -412,7 +412,7 @@ class AutoClassifier(ScoreClassifier, BaseEstimator):
             "unreadable": [],
             "data": data,
             **own,
-            "versions": _versions(),
+            "versions": versions(),
             "created": datetime.now(UTC).isoformat(timespec="seconds"),
             "seconds": watch.seconds,
         }
@@ -513,7 +513,8 @@ def _preference_note(about: Mapping[str, Any]) -> str:
     return "The preference for models with exact reasons cost nothing."
 
 
-def _versions() -> dict[str, str]:
+def versions() -> dict[str, str]:
+    """Return the versions of hilbin and of what it stands on, as far as it is installed."""
     found = {}
     for package in PACKAGES:
         try:

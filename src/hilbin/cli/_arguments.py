@@ -109,6 +109,36 @@ RowNumber = Annotated[
     int | None, typer.Option("--row", min=1, help="Number of the table row, from 1.")
 ]
 
+# of collections
+CollectionSource = Annotated[
+    Path, typer.Argument(help="Folder of images, table, or collection saved by hilbin similar -o.")
+]
+Examples = Annotated[
+    list[Path] | None, typer.Argument(help="Images to compare with, or tables of such rows.")
+]
+Neighbors = Annotated[int, typer.Option("--top", min=1, help="Number of neighbors.")]
+Approximate = Annotated[
+    bool, typer.Option("--approximate", help="Do not read the nearest images again.")
+]
+IndexFile = Annotated[
+    Path | None,
+    typer.Option("--output", "-o", help="File to save the collection to, for the next search."),
+]
+Clusters = Annotated[
+    int | None, typer.Option("--clusters", min=1, help="Number of clusters; by default at most 20.")
+]
+ClusterReport = Annotated[
+    Path | None, typer.Option("--report", help="HTML page of the clusters to write.")
+]
+ClusterFolder = Annotated[
+    Path | None,
+    typer.Option("--sort-into", help="Folder into which images are copied, by cluster."),
+]
+ClusterCsv = Annotated[
+    Path | None, typer.Option("--csv", help="CSV file of names and clusters to write.")
+]
+WallFile = Annotated[Path, typer.Option("--output", "-o", help="HTML page to write.")]
+
 # of demo
 OutFolder = Annotated[Path, typer.Option("--out", help="Output folder.")]
 

@@ -90,8 +90,7 @@ def train_command(
     options = TrainOptions(source, output, *wanted, *settings, *columns, class_weight, compact)
     trained = train(options, Console(quiet))
     unreadable = trained.metadata["unreadable"]
-    for file in unreadable:
-        complain(f"cannot be read: {file['name']}: {file['reason']}")
+    _complain_of(unreadable)
     if as_json:
         about = {k: v for k, v in trained.metadata.items() if k != "train"}
         print(json.dumps({"model": str(trained.output), "bytes": trained.n_bytes, **about}))
@@ -199,6 +198,155 @@ def explain_command(
     else:
         print("\n".join([why.summary(), *([] if output is None else [str(output)])]))
     return DONE
+
+
+@app.command("similar", cls=Command)
+@command
+def similar_command(
+    source: arguments.CollectionSource,
+    examples: arguments.Examples = None,
+    top: arguments.Neighbors = 10,
+    row: arguments.RowNumber = None,
+    approximate: arguments.Approximate = False,
+    output: arguments.IndexFile = None,
+    features: arguments.Features = "auto",
+    network: arguments.Network = None,
+    max_side: arguments.MaxSide = 256,
+    cache: arguments.CacheFolder = None,
+    keep_cache: arguments.KeepCache = False,
+    id_column: arguments.Id = None,
+    drop: arguments.Drop = None,
+    seed: arguments.Seed = 0,
+    jobs: arguments.Jobs = -1,
+    force: arguments.Force = False,
+    as_json: arguments.AsJson = False,
+    quiet: arguments.Quiet = False,
+) -> int:
+    """Find the images or table rows that are most like others."""
+    from hilbin.cli import similar as verb
+    from hilbin.cli._collections import CollectionOptions
+    from hilbin.files import require_writable
+
+    if output is not None:
+        require_new(output, force)
+        require_writable(output)
+    images = (features, network, max_side, cache, keep_cache)
+    options = CollectionOptions(source, *images, id_column, tuple(drop or ()), seed, jobs)
+    found = verb.similar(
+        options, examples or [], top=top, row=row, approximate=approximate, output=output,
+        console=Console(quiet),
+    )  # fmt: skip
+    _complain_of([*found.unreadable, *found.refused])
+    if as_json:
+        print(json.dumps(verb.as_json(found)))
+    else:
+        lines = [*([verb.as_lines(found)] if found.queries else []), found.index]
+        print("\n".join(filter(None, lines)))
+    if found.refused and not found.queries:
+        return FAILED
+    return SOME_UNREADABLE if found.unreadable or found.refused else DONE
+
+
+@app.command("cluster", cls=Command)
+@command
+def cluster_command(
+    source: arguments.CollectionSource,
+    clusters: arguments.Clusters = None,
+    report: arguments.ClusterReport = None,
+    sort_into: arguments.ClusterFolder = None,
+    csv_file: arguments.ClusterCsv = None,
+    features: arguments.Features = "auto",
+    network: arguments.Network = None,
+    max_side: arguments.MaxSide = 256,
+    cache: arguments.CacheFolder = None,
+    keep_cache: arguments.KeepCache = False,
+    id_column: arguments.Id = None,
+    drop: arguments.Drop = None,
+    seed: arguments.Seed = 0,
+    jobs: arguments.Jobs = -1,
+    as_json: arguments.AsJson = False,
+    quiet: arguments.Quiet = False,
+) -> int:
+    """Divide images or table rows into clusters, without labels."""
+    from hilbin.cli import cluster as verb
+    from hilbin.cli._collections import CollectionOptions
+    from hilbin.files import require_writable, write_whole
+
+    if csv_file is not None:
+        require_writable(csv_file)
+    images = (features, network, max_side, cache, keep_cache)
+    options = CollectionOptions(source, *images, id_column, tuple(drop or ()), seed, jobs)
+    found = verb.cluster(
+        options, n_clusters=clusters, report=report, sort_into=sort_into, console=Console(quiet)
+    )
+    _complain_of(found.unreadable)
+    if csv_file is not None:
+        write_whole(csv_file, verb.as_csv(found).encode(errors="surrogateescape"))
+    if as_json:
+        print(json.dumps(verb.as_json(found)))
+    else:
+        print(verb.as_lines(found))
+        for written in filter(None, (report, csv_file)):
+            print(written)
+    return SOME_UNREADABLE if found.unreadable else DONE
+
+
+@app.command("montage", cls=Command)
+@command
+def montage_command(
+    source: arguments.CollectionSource,
+    output: arguments.WallFile,
+    features: arguments.Features = "auto",
+    network: arguments.Network = None,
+    max_side: arguments.MaxSide = 256,
+    cache: arguments.CacheFolder = None,
+    keep_cache: arguments.KeepCache = False,
+    seed: arguments.Seed = 0,
+    jobs: arguments.Jobs = -1,
+    force: arguments.Force = False,
+    as_json: arguments.AsJson = False,
+    quiet: arguments.Quiet = False,
+) -> int:
+    """Put all images on one page that can be zoomed, alike near each other."""
+    from hilbin.cli._collections import CollectionOptions
+    from hilbin.cli.montage import montage, summary
+
+    images = (features, network, max_side, cache, keep_cache)
+    options = CollectionOptions(source, *images, seed=seed, jobs=jobs)
+    found = montage(options, output, force=force, console=Console(quiet))
+    _complain_of(found.unreadable)
+    print(json.dumps(asdict(found)) if as_json else summary(found))
+    return SOME_UNREADABLE if found.unreadable else DONE
+
+
+@app.command("duplicates", cls=Command)
+@command
+def duplicates_command(
+    source: arguments.CollectionSource,
+    id_column: arguments.Id = None,
+    drop: arguments.Drop = None,
+    jobs: arguments.Jobs = -1,
+    as_json: arguments.AsJson = False,
+    quiet: arguments.Quiet = False,
+) -> int:
+    """Find images that are nearly the same, or equal table rows."""
+    from hilbin.cli._collections import CollectionOptions
+    from hilbin.cli.duplicates import as_lines, duplicates
+
+    options = CollectionOptions(source, id=id_column, drop=tuple(drop or ()), jobs=jobs)
+    found = duplicates(options, Console(quiet))
+    _complain_of(found.unreadable)
+    if as_json:
+        print(json.dumps(asdict(found)))
+    elif found.groups:
+        print(as_lines(found))
+    return SOME_UNREADABLE if found.unreadable else DONE
+
+
+def _complain_of(unreadable: list[dict[str, str]]) -> None:
+    """Name the images that cannot be read, on standard error."""
+    for file in unreadable:
+        complain(f"cannot be read: {file['name']}: {file['reason']}")
 
 
 @app.command("info", cls=Command)

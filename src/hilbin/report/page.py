@@ -1,21 +1,14 @@
-"""The page: its sections in order, in one file that is small enough to send.
+"""The page: its sections in order, in one file that is small enough to send."""
 
-Nothing is loaded from outside, and nothing can be: the content security policy allows pictures
-inside the page, its own style, and the one script whose hash it names.
-"""
-
-import base64
-import hashlib
 import os
 from collections.abc import Callable, Sequence
-from functools import cache
-from importlib.resources import files
 from pathlib import Path
 
 from hilbin.files import write_whole
 from hilbin.inspection import Evidence
 from hilbin.report.accuracy import classes, headline, reject
 from hilbin.report.context import Caps, Context
+from hilbin.report.document import document
 from hilbin.report.learned import (
     channels,
     compared,
@@ -107,26 +100,16 @@ def lay_out(
     title: str, sections: Sequence[tuple[str, Html]], scripts: Sequence[str] = ("theme.js",)
 ) -> Html:
     """Return a page of sections and links to them; sections that are empty are left out."""
-    made = [(name, html) for name, html in sections if html]
-    links = join(
-        fill(
-            '<li><a href="#{anchor}">{title}</a></li>',
-            anchor=html.split('id="', 1)[1].split('"', 1)[0],
-            title=name,
-        )
-        for name, html in made
-    )
-    script = Html("".join(_text(name) for name in scripts))
-    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    return fill(
-        _text("page.html"),
-        hash=digest,
-        style=_text("page.css"),
-        script=script,
-        title=short(title),
-        links=links,
-        sections=join(html for _, html in made),
-    )
+    made = [
+        (name, html.split('id="', 1)[1].split('"', 1)[0], html) for name, html in sections if html
+    ]
+    link = '<li><a href="#{anchor}">{title}</a></li>'
+    return document(
+        "page.html", "page.css", scripts,
+        title=short(title), first=made[0][1],
+        links=join(fill(link, anchor=anchor, title=name) for name, anchor, _ in made),
+        sections=join(html for _, _, html in made),
+    )  # fmt: skip
 
 
 def write_within(
@@ -141,8 +124,3 @@ def write_within(
         raise ValueError(f"max_bytes={max_bytes}: the page has {len(page)} without any picture")
     write_whole(path, page)
     return Path(path)
-
-
-@cache
-def _text(name: str) -> Html:
-    return Html(files("hilbin.report").joinpath(name).read_text(encoding="utf-8"))
