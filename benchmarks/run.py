@@ -13,7 +13,7 @@ SCRIPTS = (
     *("icd_accuracy", "icd_speed", "icd_scaling"),
     *("kernel_machines", "gcs_band", "gcs_photos", "outliers", "probabilities"),
     *("images", "images_speed", "images_tables", "stream", "stream_accuracy", "scale"),
-    *("pq", "pq_accuracy", "mkl", "reduction", "clustering"),
+    *("pq", "pq_accuracy", "mkl", "reduction", "clustering", "detect"),
     *("defaults", "fuzz", "faults", "install"),
 )
 

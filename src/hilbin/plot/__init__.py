@@ -1,5 +1,6 @@
 """Pictures of kernels and models; they need matplotlib (``pip install "hilbin[plot]"``)."""
 
+from hilbin.plot.detector import detection_heat, detector_filters
 from hilbin.plot.explanation import explanation
 from hilbin.plot.inspection import importances, reliability
 from hilbin.plot.matrix import kernel_matrix, reordering
@@ -8,6 +9,8 @@ from hilbin.plot.shapes import shapes
 from hilbin.plot.weights import kernel_weights
 
 __all__ = [
+    "detection_heat",
+    "detector_filters",
     "explanation",
     "importances",
     "kernel_matrix",
