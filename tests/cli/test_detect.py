@@ -80,8 +80,10 @@ def test_a_lower_threshold_finds_more(drawn, model, cli_json):
     assert count[1] == 0
 
 
-def test_nothing_found_is_said(drawn, model, cli):
-    said = cli("detect", "run", model, drawn / "test", "--threshold", "50", "--quiet").stdout
+def test_nothing_found_is_said(drawn, model, tmp_path, cli):
+    words = ("--threshold", "50", "--csv", tmp_path / "none.csv", "--quiet")
+    said = cli("detect", "run", model, drawn / "test", *words).stdout
+    assert [len(one.boxes) for one in read_boxes(tmp_path / "none.csv")] == [0, 0, 0]
     assert [line.split("\t")[1] for line in said.splitlines()] == ["nothing found"] * 3
 
 
@@ -89,6 +91,12 @@ def test_an_image_smaller_than_the_template_has_nothing(model, tmp_path, cli_jso
     Image.new("L", (9, 7)).save(tmp_path / "tiny.png")
     told = cli_json("detect", "run", model, tmp_path / "tiny.png", "--quiet")
     assert told["images"] == [{"path": str(tmp_path / "tiny.png"), "boxes": []}]
+
+
+def test_an_image_given_twice_is_told_twice(model, drawn, cli_json):
+    one = drawn / "test" / "scene 100.png"
+    told = cli_json("detect", "run", model, one, one, "--quiet")["images"]
+    assert [len(image["boxes"]) for image in told] == [2, 2]
 
 
 def test_copies_of_one_name_are_numbered(model, drawn, tmp_path, cli):
@@ -199,16 +207,17 @@ def test_a_budget_ends_the_training(drawn, tmp_path, cli, cli_json):
 
 
 def test_unreachable_boxes_are_listed(tmp_path, cli, cli_json):
-    records = write_scenes(tmp_path, 6)
+    records = write_scenes(tmp_path, 10)
     write_boxes(records, tmp_path / "b.csv")
     with (tmp_path / "b.csv").open("a") as file:
-        file.write('"scene 2.png",3,3,150,6,face,0\n')  # a line
+        file.write('"scene 2.png",3,3,150,9,face,0\n' * 11)  # lines
     words = ("detect", "train", tmp_path / "b.csv", "-o", tmp_path / "m.hilbin", *SMALL)
     said = cli(*words).stdout
     assert "not learned from: box 2 of " in said
-    assert "scene 2.png, which no window meets" in said
+    assert said.count("scene 2.png, which no window meets") == 10
+    assert "and 1 more, which" in said
     told = cli_json(*words, "--force")
-    assert [one["box"] for one in told["unreachable"]] == [2]
+    assert [one["box"] for one in told["unreachable"]] == list(range(2, 13))
 
 
 def test_images_that_cannot_be_read(model, drawn, tmp_path, cli, cli_json):

@@ -82,6 +82,7 @@ def test_detections_are_collected_below_the_threshold(records):
     found = evaluate_detector(Eye(records[0].boxes, [-1.0, 0.1]), records[:1])
     assert (found.average_precision, found.recall) == (1, 0)
     assert np.isnan(found.precision)
+    assert "recall 0.0%, precision unknown, 2 missed" in found.summary()
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])

@@ -39,7 +39,7 @@ def test_the_page_tells_what_is_wrong(evaluation, detector, tmp_path):
     assert len(re.findall("no detection near it|score \\+0.1", text)) == len(evaluation.misses())
     assert text.count(" with a box") == len(evaluation.false_alarms())
     assert "7 by 7 cells" in text
-    assert text.count("adds to the score</figcaption>") >= len(evaluation.misses())
+    assert text.count("reasons</figcaption>") >= len(evaluation.misses())
     assert "<faces>" not in text
     assert "x<i>.jpg" not in text
 

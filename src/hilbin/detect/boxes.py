@@ -60,10 +60,10 @@ class Boxes:
     array([[ 5.,  0., 15., 10.]])
     """
 
-    coordinates: Array
-    scores: Array | None = None
-    labels: Array | None = None
-    probabilities: Array | None = None
+    coordinates: Any  # arrays, whatever they are made of
+    scores: Any = None
+    labels: Any = None
+    probabilities: Any = None
 
     def __post_init__(self) -> None:
         set_field = object.__setattr__  # the dataclass is frozen
@@ -75,13 +75,14 @@ class Boxes:
         self._check_state()
 
     def _check_state(self) -> None:
+        require(isinstance(self.coordinates, np.ndarray), "coordinates is not an array")
         as_coordinates(self.coordinates, "coordinates")
         for name, value in self._of_each().items():
-            shape = () if value is None else np.shape(value)
+            shape = getattr(value, "shape", ())
             fits = value is None or shape == (len(self.coordinates),)
             require(fits, f"{name} has shape {shape} for {len(self.coordinates)} boxes")
 
-    def _of_each(self) -> dict[str, Array | None]:
+    def _of_each(self) -> dict[str, Any]:
         """Return the fields that have one value per box."""
         names = [field.name for field in fields(self)]
         return {name: getattr(self, name) for name in names if name != "coordinates"}

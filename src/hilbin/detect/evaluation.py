@@ -99,7 +99,7 @@ def _detected(detector: Any, path: Path, threshold: float | None) -> Detected:
     try:
         image = read_image(path, color=True)
     except ImageError as error:
-        return Detected(path, Boxes(np.empty((0, 4)), np.empty(0)), (0, 0), 0.0, error.reason)
+        return Detected(path, Boxes([], scores=[]), (0, 0), 0.0, error.reason)
     begin = time.thread_time()
     found = detector.predict([image], threshold=threshold)[0]
     seconds = time.thread_time() - begin
@@ -213,11 +213,15 @@ class DetectorEvaluation:
         boxes = f"{self.matches.n_truths} boxes in {len(self.records)} images"
         lines = [f"average precision {self.average_precision:.3f} on {boxes}"]
         lines.append(
-            f"at the threshold {self.threshold:.3g}: recall {self.recall:.1%}, "
-            f"precision {self.precision:.1%}, {len(self.misses())} missed, "
+            f"at the threshold {self.threshold:.3g}: recall {_percent(self.recall)}, "
+            f"precision {_percent(self.precision)}, {len(self.misses())} missed, "
             f"{len(self.false_alarms())} false alarms"
         )
         return "\n".join([*lines, f"{1e3 * self.seconds:.1f} ms per image"])
+
+
+def _percent(share: float) -> str:
+    return "unknown" if np.isnan(share) else f"{share:.1%}"
 
 
 @dataclass(frozen=True, eq=False)

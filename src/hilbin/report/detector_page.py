@@ -15,6 +15,7 @@ from hilbin.report.glyphs import glyphs
 from hilbin.report.learned import provenance_list, unreadable_list
 from hilbin.report.markup import (
     DASH,
+    NARROW_SPACE,
     Html,
     file_name,
     fill,
@@ -34,6 +35,10 @@ from hilbin.report.pictures import Pictures, data_uri, overlay, pillow, shrink
 MOST_CARDS, MOST_ROWS = 24, 400
 MARGIN = 0.6  # of the longer side of a box, shown around it
 SIDE = 200  # pixels of a picture
+KEY = (
+    "The oriented gradients of a window are all that the detector sees; the reasons are what each "
+    "of its cells adds to the score: red raises it, blue lowers it. "
+)
 OUTSIDE = 128  # gray value outside of an image
 Color = tuple[int, int, int]
 TRUTH, FOUND = (64, 196, 99), (240, 140, 0)  # colors of boxes
@@ -125,7 +130,7 @@ def _headline(page: _Page) -> Html:
         ("precision there", percent(found.precision)),
         (plural(n_missed, "miss", "misses"), f"{n_missed:,}"),
         (plural(n_false, "false alarm"), f"{n_false:,}"),
-        (f"per image of {_megapixels(found)} on one processor", _milliseconds(found.seconds)),
+        (f"per image of {_megapixels(found)}", _milliseconds(found.seconds)),
     ]
     rows = join(fill("<div><dt>{k}</dt><dd>{v}</dd></div>", k=k, v=v) for k, v in facts)
     return fill(
@@ -148,7 +153,7 @@ def _megapixels(found: DetectorEvaluation) -> str:
 
 
 def _milliseconds(seconds: float) -> str:
-    return DASH if np.isnan(seconds) else f"{1e3 * seconds:.1f} ms"
+    return DASH if np.isnan(seconds) else f"{1e3 * seconds:.1f}{NARROW_SPACE}ms"
 
 
 def _curves(page: _Page) -> Html:
@@ -227,9 +232,8 @@ def _misses(page: _Page, most: int) -> Html:
     if not missed:
         return section("misses", "Misses", "Every box was found.")
     lead = (
-        "Boxes that were not found, the lowest scores first. Beside each are the oriented "
-        "gradients of the window that meets it best, which are all that the detector sees, and "
-        "what each of its cells adds to the score: red raises it, blue lowers it. "
+        "Boxes that were not found, the lowest scores first. Of the windows that meet a box, the "
+        "best is explained. " + KEY
     )
     cards = [
         _figure(
@@ -251,7 +255,7 @@ def _false_alarms(page: _Page, most: int) -> Html:
     lead = (
         "Detections that match no box, the highest scores first. An IoU a little below 0.5 means "
         "a badly placed box, 0.5 and more a second detection of the same thing, 0 a confusion, or "
-        "a thing that nobody drew a box around. "
+        "a thing that nobody drew a box around. " + KEY
     )
     cards = [
         _figure(
@@ -271,7 +275,7 @@ def _gallery(anchor: str, title: str, lead: str, cards: list[Html], total: int) 
         anchor,
         title,
         lead + shown_of(len(cards), total, anchor if anchor == "misses" else "false alarms"),
-        fill('<div class="cards">{c}</div>', c=join(cards)),
+        fill('<div class="cards maps">{c}</div>', c=join(cards)),
     )
 
 
@@ -309,7 +313,7 @@ def _pictures(page: _Page, i: int, box: Array, color: Color) -> dict[str, Array]
     if reasons is not None:
         window = shrink(_cut(whole, reasons.window), SIDE)
         shown["gradients"] = shrink(glyphs(reasons.cells), SIDE)
-        shown["adds to the score"] = overlay(window, reasons.contributions)
+        shown["reasons"] = overlay(window, reasons.contributions)
     return shown
 
 

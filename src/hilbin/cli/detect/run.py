@@ -15,6 +15,8 @@ from hilbin.cli.detect.files import computing, load_detector
 from hilbin.cli.predict import listed_images
 from hilbin.detect import ImageBoxes, detect_files
 
+NOTHING = {"box": [None] * 4, "label": None, "score": None, "probability": None}
+
 
 @dataclass
 class DetectedThings:
@@ -88,44 +90,50 @@ def run_detector(
     return found
 
 
-def _rows(found: DetectedThings) -> Iterator[tuple[str, Any, str, float, float | None]]:
-    """Yield path, box, label, score and probability of everything that was found."""
+def _told(found: DetectedThings) -> Iterator[tuple[str, list[dict[str, Any]]]]:
+    """Yield the path of every image and what was found in it."""
     for record, shares in zip(found.images, found.probabilities, strict=True):
         scores = np.empty(0) if record.scores is None else record.scores
-        for k, box in enumerate(record.boxes):
-            share = None if shares is None else float(shares[k])
-            yield str(record.path), box, str(record.labels[k]), float(scores[k]), share
+        yield (
+            str(record.path),
+            [
+                {
+                    "box": box.tolist(),
+                    "label": str(record.labels[k]),
+                    "score": float(scores[k]),
+                    "probability": None if shares is None else float(shares[k]),
+                }
+                for k, box in enumerate(record.boxes)
+            ],
+        )
 
 
 def as_lines(found: DetectedThings) -> str:
     """Return what was found as lines, by tabs: path, corners, label, probability or score."""
     lines = []
-    for path, box, label, score, share in _rows(found):
-        worth = f"{score:.3f}" if share is None else f"{share:.1%}"
-        corners = [f"{value:.1f}" for value in box]
-        lines.append("\t".join([one_line(path), *corners, one_line(label), worth]))
-    empty = (record for record in found.images if not len(record.boxes))
-    lines += [f"{one_line(str(record.path))}\tnothing found" for record in empty]
+    for path, things in _told(found):
+        for one in things:
+            share, score = one["probability"], one["score"]
+            worth = f"{score:.3f}" if share is None else f"{share:.1%}"
+            corners = [f"{value:.1f}" for value in one["box"]]
+            lines.append("\t".join([one_line(path), *corners, one_line(one["label"]), worth]))
+        if not things:
+            lines.append(f"{one_line(path)}\tnothing found")
     return "\n".join(lines)
 
 
 def as_csv(found: DetectedThings) -> str:
-    """Return what was found as a CSV file, a line for each box."""
+    """Return what was found as a CSV file: a line for each box, or for an image without any."""
     heads = ["path", "xmin", "ymin", "xmax", "ymax", "label", "score", "probability"]
-    return csv_text(
-        heads,
-        (
-            [path, *box.tolist(), label, score, share]
-            for path, box, label, score, share in _rows(found)
-        ),
+    rows = (
+        [path, *one["box"], one["label"], one["score"], one["probability"]]
+        for path, things in _told(found)
+        for one in things or [NOTHING]
     )
+    return csv_text(heads, rows)
 
 
 def as_values(found: DetectedThings) -> dict[str, Any]:
     """Return what was found as JSON can hold it."""
-    boxes: dict[str, list[Any]] = {str(record.path): [] for record in found.images}
-    for path, box, *told in _rows(found):
-        about = dict(zip(("label", "score", "probability"), told, strict=True))
-        boxes[path].append({"box": box.tolist(), **about})
-    images = [{"path": path, "boxes": listed} for path, listed in boxes.items()]
+    images = [{"path": path, "boxes": things} for path, things in _told(found)]
     return {"images": images, "unreadable": found.unreadable}

@@ -18,6 +18,7 @@ from hilbin.detect import DeformableDetector, ImageBoxes
 from hilbin.files import require_writable
 from hilbin.images import UnreadableImageWarning
 
+LISTED = 10  # boxes that are named
 SILENT = ("source", "output", "jobs", "force")  # do not change the model
 
 
@@ -182,11 +183,16 @@ def summary(trained: TrainedDetector) -> str:
         f"boxes in {about['images']} images, {size_of(trained.n_bytes)}",
         f"threshold {about['threshold']:.3g}, {reason}",
     ]
-    for one in trained.detector.unreachable_:
+    unreachable = trained.detector.unreachable_
+    for one in unreachable[:LISTED]:
         lines.append(
             f"not learned from: box {one['box']} of {one_line(str(one['image']))}, which no window "
-            f"meets (IoU {one['iou']:.2f}); --area or --upsample may help"
+            f"meets (IoU {one['iou']:.2f})"
         )
+    if len(unreachable) > LISTED:
+        lines.append(f"and {len(unreachable) - LISTED} more, which --json lists")
+    if unreachable:
+        lines.append("another --area, --upsample or --components may reach such boxes")
     if not about["converged"]:
         lines.append("training was cut short; a larger --budget may give a better detector")
     return "\n".join(lines)

@@ -49,11 +49,11 @@ class ImageBoxes:
     array([[0., 0., 9., 9.]])
     """
 
-    path: Path
-    boxes: Array
+    path: Any  # a Path, and arrays, whatever they are made of
+    boxes: Any
     labels: Any = None
     ignore: Any = None
-    scores: Array | None = None
+    scores: Any = None
 
     def __post_init__(self) -> None:
         set_field = object.__setattr__  # the dataclass is frozen
