@@ -129,7 +129,7 @@ def main() -> None:
 
     claims = [
         *by_set("compact files of look-up tables are smaller", each(tables, "smaller"), 4,
-                against="plain files"),
+                against="plain files", headline=False),
         *by_set("compact files of float32 weights are smaller", each(weights, "smaller"), 2.5,
                 against="plain files", headline=False),
         *by_set("typical change of a score, in standard deviations",

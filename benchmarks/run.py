@@ -14,7 +14,7 @@ SCRIPTS = (
     *("kernel_machines", "gcs_band", "gcs_photos", "outliers", "probabilities"),
     *("images", "images_speed", "images_tables", "stream", "stream_accuracy", "scale"),
     *("pq", "pq_accuracy", "mkl", "reduction", "clustering", "dependence", "unlabeled"),
-    *("structure", "defaults", "files", "fuzz", "faults", "install"),
+    *("structure", "detect", "defaults", "files", "fuzz", "faults", "install"),
 )
 
 

@@ -7,7 +7,9 @@ from hilbin.detect import DeformableDetector, explain_box, iou
 IMAGES, BOXES = zip(*[scene(seed)[:2] for seed in range(6)], strict=True)
 
 
-@pytest.fixture(scope="module", params=[{}, {"n_words": 64}], ids=["floats", "words"])
+@pytest.fixture(
+    scope="module", params=[{}, {"n_words": 64}, {"n_parts": 2}], ids=["floats", "words", "parts"]
+)
 def detector(request):
     model = DeformableDetector(area=1600, random_state=0, **request.param)
     return model.fit(IMAGES, BOXES)

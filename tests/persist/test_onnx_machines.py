@@ -60,6 +60,7 @@ from hilbin.maps import AdditiveMap, FourierMap, NystroemMap, ProductQuantizer, 
 from hilbin.persist import to_onnx
 from hilbin.persist.onnx.kernels import GRAMS
 
+onnx = pytest.importorskip("onnx")
 GROUPS = [slice(0, 7), [11, 7, 8]]
 pytestmark = pytest.mark.filterwarnings("ignore::hilbin.kernels.NotPositiveDefiniteWarning")
 
@@ -357,7 +358,19 @@ def test_other_input_types_are_refused(rows, tmp_path):
         to_onnx(model, tmp_path / "model.onnx", from_features=True)
 
 
-# size
+# graphs
+@pytest.mark.parametrize("way", ["ovr", "ovo", "dag", "ecoc"])
+def test_graphs_are_valid(way, rows, tmp_path):
+    """By the rules of ONNX and its inference of shapes; the same model gives the same bytes."""
+    model = KernelSVC(Exponential(JensenShannon()), multi_class=way, probability=True)
+    model.fit(rows[0], LABELS["names"])
+    paths = [tmp_path / "a.onnx", tmp_path / "b.onnx"]
+    for path in paths:
+        to_onnx(model, path)
+    onnx.checker.check_model(onnx.load(paths[0]), full_check=True)
+    assert paths[0].read_bytes() == paths[1].read_bytes()
+
+
 def test_known_rows_are_stored_once(rows, tmp_path):
     """Kernels that look at the same support vectors share them."""
     train = np.random.default_rng(0).gamma(0.4, size=(90, 200))

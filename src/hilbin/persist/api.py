@@ -83,8 +83,8 @@ def save(
         Whether to write a file of about a quarter of the size or less. Look-up tables and weights
         of many features are rounded to multiples of a power of two, as small as the size allows and
         at most 1/512 of their root mean square, and all arrays are compressed; whatever else the
-        model has is kept to the last bit. Scores typically change by a ten-thousandth of their
-        standard deviation or less (:doc:`/saving`). Prediction is as fast as before, loading takes
+        model has is kept to the last bit. Scores typically change by less than a thousandth of
+        their standard deviation (:doc:`/saving`). Prediction is as fast as before, loading takes
         longer.
 
     Raises

@@ -1,5 +1,6 @@
 """Pictures of kernels and models; they need matplotlib (``pip install "hilbin[plot]"``)."""
 
+from hilbin.plot.detector import detection_heat, detector_filters
 from hilbin.plot.explanation import explanation
 from hilbin.plot.inspection import importances, reliability
 from hilbin.plot.localization import localization
@@ -11,6 +12,8 @@ from hilbin.plot.weights import kernel_weights
 
 __all__ = [
     "clusters",
+    "detection_heat",
+    "detector_filters",
     "explanation",
     "importances",
     "kernel_matrix",
