@@ -257,3 +257,43 @@ def test_arguments_are_checked():
         model.fit(IMAGES[:2], BOXES[:2], [[True], [True, False]])
     with pytest.raises(NotFittedError):
         model.predict(IMAGES[:1])
+
+
+FORGED = {
+    "templates_": ([], None, ["x"]),
+    "upsample_": (99, -99, 0.5),
+    "threshold_": (None, "high"),
+    "words_": (np.zeros((300, 32), np.float32), np.zeros((4, 31), np.float32)),
+    "calibration_": ("none", 3),
+    "objective_": (np.zeros(2),),
+}
+
+
+@pytest.mark.parametrize(("name", "value"), [(n, v) for n, some in FORGED.items() for v in some])
+def test_forged_models_are_refused(root, name, value, tmp_path):
+    forged = pickle.loads(pickle.dumps(root))
+    setattr(forged, name, value)
+    with pytest.raises(ValueError, match=r".+"):
+        forged._check_state()
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"root": np.zeros((2, 32, 9), np.float32)},
+        {"root": np.full((7, 32, 7), np.nan, np.float32)},
+        {"bias": np.nan},
+        {"least": np.nan},
+        {"parts": np.zeros((1, 6, 32, 6), np.float32)},
+        {
+            "parts": np.zeros((1, 6, 32, 6), np.float32),
+            "anchors": np.array([[0, 90]], np.int32),
+            "deformation": np.zeros((1, 4), np.float32),
+        },
+    ],
+)
+def test_forged_templates_are_refused(root, changes):
+    forged = pickle.loads(pickle.dumps(root.templates_[0]))
+    vars(forged).update(changes)
+    with pytest.raises(ValueError, match=r".+"):
+        forged._check_state()

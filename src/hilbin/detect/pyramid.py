@@ -29,6 +29,7 @@ import numpy as np
 
 from hilbin._arrays import Array
 from hilbin._core import core
+from hilbin._state import require, require_attributes
 from hilbin.images.read import MOST_SIDE, Pixels
 from hilbin.parallel import ranges
 
@@ -53,14 +54,21 @@ class Levels:
     scales : array of shape (levels, 2)
         Pixels of the level per pixel of the image, down and across.
     nodes : float32 array
-        Nodes, of which a level has ``2 * shapes + 1``, in the layout of
-        :class:`CellPyramid`; empty if there are none.
+        Nodes, of which a level has ``2 * shapes + 1``, in the layout of cells; empty if there are
+        none.
     """
 
     size: Shape
     shapes: Array
     scales: Array
     nodes: Array
+
+    def _check_state(self) -> None:
+        arrays = {"shapes": "int64[l, 2]", "scales": "float64[l, 2]", "nodes": "float32[*]"}
+        require_attributes(self, size="tuple", **arrays)
+        sides = self.shapes
+        fits = sides.size == 0 or (sides.min() > 0 and sides.max() <= MOST_SIDE)
+        require(fits and (self.scales > 0).all(), "shapes or scales are out of range")
 
     @cached_property
     def node_shapes(self) -> Array:
@@ -137,14 +145,42 @@ class CodedPyramid(Levels):
 
     Parameters
     ----------
+    size : (int, int)
+        Height and width of the image in pixels.
+    shapes : int64 array of shape (levels, 2)
+        Rows and columns of cells of every level, the outside included.
+    scales : array of shape (levels, 2)
+        Pixels of the level per pixel of the image, down and across.
+    nodes : float32 array
+        Nodes, of which a level has ``2 * shapes + 1``, in the layout of cells; empty if there are
+        none.
     codes : uint8 array of shape (n_cells,)
         Number of the word of every cell, level after level, row by row.
     words : float32 array of shape (n_words, 32)
         What the codes stand for.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hilbin.detect import CellPyramid
+    >>> image = np.random.default_rng(0).integers(0, 256, (80, 120, 3), np.uint8)
+    >>> pyramid = CellPyramid.of(image, smallest=(6, 6))
+    >>> words = np.eye(32, dtype=np.float32)
+    >>> coded = pyramid.encoded(words)
+    >>> coded.codes.dtype, len(coded.codes) == coded.n_cells
+    (dtype('uint8'), True)
     """
 
     codes: Array
     words: Array
+
+    def _check_state(self) -> None:
+        arrays = {"codes": "uint8[cells]", "words": "float32[words, 32]"}
+        lengths = require_attributes(self, **arrays)
+        require(self.n_cells <= lengths["cells"], "the levels are larger than codes")
+        require(0 < lengths["words"] <= 256, "there are no words, or too many")
+        fits = int(self.codes.max(initial=0)) < lengths["words"]
+        require(fits, "a code is no number of a word")
 
     @property
     def nbytes(self) -> int:
@@ -179,6 +215,15 @@ class CellPyramid(Levels):
 
     Parameters
     ----------
+    size : (int, int)
+        Height and width of the image in pixels.
+    shapes : int64 array of shape (levels, 2)
+        Rows and columns of cells of every level, the outside included.
+    scales : array of shape (levels, 2)
+        Pixels of the level per pixel of the image, down and across.
+    nodes : float32 array
+        Nodes, of which a level has ``2 * shapes + 1``, in the layout of cells; empty if there are
+        none.
     cells : float32 array
         Level after level, row after row, 32 planes of the width of the level; then some zeros.
 
@@ -197,6 +242,11 @@ class CellPyramid(Levels):
     """
 
     cells: Array
+
+    def _check_state(self) -> None:
+        require_attributes(self, cells="float32[*]")
+        fits = CHANNELS * self.n_cells + SLACK <= self.cells.size
+        require(fits, "the levels are larger than cells")
 
     @classmethod
     def of(

@@ -48,6 +48,19 @@ class Template:
         Costs of ``dx ** 2``, ``dx``, ``dy ** 2`` and ``dy``.
     least : float
         Parts are not computed where the root has a lower score.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hilbin.detect import CellPyramid, Template
+    >>> image = np.random.default_rng(0).integers(0, 256, (80, 120, 3), np.uint8)
+    >>> pyramid = CellPyramid.of(image, smallest=(6, 6))
+    >>> weights = np.append(np.ones(8 * 32 * 8), -1.0)
+    >>> template = Template.rigid(weights, (8, 8))
+    >>> template.shape, template.bias, template.n_parts
+    ((8, 8), -10.0, 0)
+    >>> template.scores(pyramid).shape
+    (304,)
     """
 
     root: Array
@@ -81,8 +94,12 @@ class Template:
         )
         require(min(axes["h"], axes["w"]) >= 3, "a root is smaller than its context")
         require(max(axes["h"], axes["w"]) <= 1 << 10, "a root is too large")
-        for name in ("root", "parts", "deformation"):
+        for name in ("root", "parts", "deformation", "bias"):
             require(np.isfinite(getattr(self, name)).all(), f"{name} of a template is not finite")
+        last = 2 * np.array(self.shape) + 1 - PART_SIDE
+        within = (self.anchors >= 0).all() and (self.anchors <= last).all()
+        require(within, "a part lies outside of its template")
+        require(not np.isnan(self.least), "least of a template is NaN")
 
     @property
     def shape(self) -> Shape:

@@ -197,6 +197,17 @@ class CodedWindowRows(_Windows):
         Rows and columns of cells of a window.
     n_jobs : int, optional
         Number of threads, as in joblib.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hilbin.detect import CellPyramid, CodedWindowRows
+    >>> image = np.random.default_rng(0).integers(0, 256, (80, 120, 3), np.uint8)
+    >>> words = np.random.default_rng(1).random((16, 32)).astype(np.float32)
+    >>> pyramid = CellPyramid.of(image, smallest=(6, 6)).encoded(words)
+    >>> rows = CodedWindowRows([pyramid], (8, 8))
+    >>> rows.gradient(np.ones((304, 1))).shape
+    (1, 2048)
     """
 
     def __init__(

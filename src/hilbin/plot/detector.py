@@ -137,7 +137,7 @@ def _draw_cells(ax: Any, weights: Array) -> None:
     ends = np.stack([middle - half, middle + half], axis=1)[order]
     colors = np.zeros((shown.size, 4))
     colors[:, 3] = shown[order]
-    ax.add_collection(LineCollection(ends, colors=colors, linewidths=1.6))
+    ax.add_collection(LineCollection([*ends], colors=colors, linewidths=1.6))
     ax.set_xlim(0, columns)
     ax.set_ylim(rows, 0)
     ax.set_aspect("equal")
