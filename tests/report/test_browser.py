@@ -1,17 +1,9 @@
 """The page in a real browser: no errors, no requests, the matrix filters, it fits a phone."""
 
-import shutil
-
 import numpy as np
 import pytest
 
 from hilbin.report import write_report
-
-playwright = pytest.importorskip("playwright.sync_api", reason="needs the package playwright")
-BROWSER = next(
-    filter(None, map(shutil.which, ("chromium", "google-chrome", "chromium-browser"))), None
-)
-pytestmark = pytest.mark.skipif(BROWSER is None, reason="needs Chromium or Chrome on the path")
 
 LUMINANCES = """() => {
   const canvas = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
@@ -40,15 +32,6 @@ LUMINANCES = """() => {
   }
   return found;
 }"""
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with playwright.sync_playwright() as running:
-        arguments = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
-        chromium = running.chromium.launch(executable_path=BROWSER, args=arguments)
-        yield chromium
-        chromium.close()
 
 
 @pytest.fixture
