@@ -1,6 +1,5 @@
 """The page in a real browser: no errors, no requests, the matrix filters, it fits a phone."""
 
-import shutil
 from functools import partial
 
 import numpy as np
@@ -9,12 +8,6 @@ from scenes import scene, write_scenes
 
 from hilbin.detect import DeformableDetector, ImageBoxes, evaluate_detector
 from hilbin.report import write_detector_report, write_report
-
-playwright = pytest.importorskip("playwright.sync_api", reason="needs the package playwright")
-BROWSER = next(
-    filter(None, map(shutil.which, ("chromium", "google-chrome", "chromium-browser"))), None
-)
-pytestmark = pytest.mark.skipif(BROWSER is None, reason="needs Chromium or Chrome on the path")
 
 LUMINANCES = """() => {
   const canvas = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
@@ -43,15 +36,6 @@ LUMINANCES = """() => {
   }
   return found;
 }"""
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with playwright.sync_playwright() as running:
-        arguments = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
-        chromium = running.chromium.launch(executable_path=BROWSER, args=arguments)
-        yield chromium
-        chromium.close()
 
 
 @pytest.fixture

@@ -2,16 +2,12 @@
 
 import json
 import re
-import shutil
 
 import numpy as np
 import pytest
 
 from hilbin.report import ClusterCard, write_clusters, write_montage
 
-BROWSER = next(
-    filter(None, map(shutil.which, ("chromium", "google-chrome", "chromium-browser"))), None
-)
 SHAPE, HOLE = (3, 4), (1, 2)
 CELLS = np.array([c for c in np.argwhere(np.ones(SHAPE, bool)) if tuple(c) != HOLE])
 NAMES = [f"<i>{i}</i>.jpg" for i in range(len(CELLS))]
@@ -82,18 +78,6 @@ def test_clusters_say_what_sets_them_apart(clusters):
         assert text in page
     assert "a/<wbr>&lt;x&gt;.jpg" in page
     assert page.count("data:image/jpeg") == 2
-
-
-@pytest.fixture(scope="module")
-def browser():
-    playwright = pytest.importorskip("playwright.sync_api", reason="needs the package playwright")
-    if BROWSER is None:
-        pytest.skip("needs Chromium or Chrome on the path")
-    with playwright.sync_playwright() as running:
-        arguments = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
-        chromium = running.chromium.launch(executable_path=BROWSER, args=arguments)
-        yield chromium
-        chromium.close()
 
 
 @pytest.fixture

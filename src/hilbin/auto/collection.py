@@ -25,6 +25,7 @@ from hilbin.auto.base import Callback, Stopwatch, versions
 from hilbin.auto.row_index import RowIndex, kernel_distances
 from hilbin.dependence import GridSorting
 from hilbin.kernels import AdditiveKernel, Chi2, Hellinger, Intersection, JensenShannon
+from hilbin.report import ClusterCard, write_clusters
 
 KERNELS: dict[str, AdditiveKernel | None] = {
     "hellinger": Hellinger(),
@@ -214,7 +215,13 @@ class Collection(BaseEstimator):
             for pair in zip(distances, numbers, strict=True)
         ]
 
-    def cluster(self, n_clusters: int | None = None) -> Clustering:
+    def cluster(
+        self,
+        n_clusters: int | None = None,
+        *,
+        report: str | os.PathLike[str] | None = None,
+        callback: Callback | None = None,
+    ) -> Clustering:
         """Divide the examples into clusters, by k-means of their kernel components.
 
         Parameters
@@ -222,12 +229,29 @@ class Collection(BaseEstimator):
         n_clusters : int, optional
             Number of clusters; by default the square root of half the number of examples, but at
             most 20.
+        report : path, optional
+            Where to write a page with typical examples of every cluster, and what sets it apart.
+        callback : callable, optional
+            Called with the name of a stage, how much of it is done, and how much there is.
 
         Returns
         -------
         clustering : Clustering
         """
         check_is_fitted(self)
+        watch = Stopwatch(callback, self.verbose)
+        with watch.stage("clustering"):
+            found = self._clustering(n_clusters)
+        if report is not None:
+            cards = []
+            with watch.stage("writing the report", len(found.members)) as tell:
+                for k in range(len(found.members)):
+                    tell(k)
+                    cards.append(self._card(found, k))
+                write_clusters(cards, report, title=self._title, lead=self._lead)
+        return found
+
+    def _clustering(self, n_clusters: int | None) -> Clustering:
         n = len(self.index_)
         if n_clusters is None:
             n_clusters = min(n, MOST_CLUSTERS, max(2, round(np.sqrt(n / 2))))
@@ -292,6 +316,20 @@ class Collection(BaseEstimator):
 
     def _differences(self, inside: Array) -> list[Difference]:
         """Return what sets some examples apart from the others."""
+        raise NotImplementedError
+
+    def _card(self, found: Clustering, cluster: int) -> ClusterCard:
+        """Return what the page shows of a cluster."""
+        raise NotImplementedError
+
+    @property
+    def _title(self) -> str:
+        """Title of a page."""
+        raise NotImplementedError
+
+    @property
+    def _lead(self) -> str:
+        """What stands below the title."""
         raise NotImplementedError
 
     def _counted(self, n: int) -> str:

@@ -46,7 +46,7 @@ from hilbin.images import ImageError, ImageFeatures
 from hilbin.inspection import duplicate_groups, image_column
 from hilbin.inspection.duplicates import is_hash, shown_picture
 from hilbin.inspection.words import best_place, cut_out, whole_image_words
-from hilbin.report import ClusterCard, write_clusters, write_montage
+from hilbin.report import ClusterCard, write_montage
 
 AT_ONCE = 512  # images whose rows are in memory together
 WORDS_SHOWN = 4  # that set a cluster apart, one of each kind
@@ -213,43 +213,6 @@ class ImageCollection(Collection):
         groups = duplicate_groups(self.hashes_, self.digests_)
         return [[self.names_[i] for i in group] for group in groups]
 
-    def cluster(
-        self,
-        n_clusters: int | None = None,
-        *,
-        report: str | os.PathLike[str] | None = None,
-        callback: Callback | None = None,
-    ) -> Clustering:
-        """Divide the images into clusters, by k-means of their kernel components.
-
-        Parameters
-        ----------
-        n_clusters : int, optional
-            Number of clusters; by default the square root of half the number of images, but at
-            most 20.
-        report : path, optional
-            Where to write a page with typical pictures of every cluster, and the visual words that
-            set it apart.
-        callback : callable, optional
-            Called with the name of a stage, how much of it is done, and how much there is.
-
-        Returns
-        -------
-        clustering : Clustering
-        """
-        watch = Stopwatch(callback, self.verbose)
-        with watch.stage("clustering"):
-            found = super().cluster(n_clusters)
-        if report is not None:
-            with watch.stage("writing the report", len(found.members)) as tell:
-                cards = []
-                for k in range(len(found.members)):
-                    cards.append(self._card(found, k))
-                    tell(k)
-                lead = f"{self._counted(len(self.names_))} by {self.features_}"
-                write_clusters(cards, report, title=self._title, lead=lead)
-        return found
-
     def montage(self, path: str | os.PathLike[str], *, callback: Callback | None = None) -> Any:
         """Write a page with all images, sorted so that neighbors are alike; it can be zoomed.
 
@@ -277,6 +240,10 @@ class ImageCollection(Collection):
     @property
     def _title(self) -> str:
         return Path(self.folder_).name if self.folder_ else self._counted(len(self.names_))
+
+    @property
+    def _lead(self) -> str:
+        return f"{self._counted(len(self.names_))} by {self.features_}"
 
     def path_of(self, number: int) -> Path | None:
         """Return the file of an image; None if it was given as an array.

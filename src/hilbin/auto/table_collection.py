@@ -26,7 +26,7 @@ from hilbin.auto.describing import checked_seed
 from hilbin.auto.row_index import RowIndex
 from hilbin.auto.table_data import Table, as_table
 from hilbin.auto.table_encoder import TableEncoder
-from hilbin.report import ClusterCard, write_clusters
+from hilbin.report import ClusterCard
 
 COLUMNS_SHOWN = 6  # that set a cluster apart
 ROWS_SHOWN = 12  # of a cluster on the page
@@ -145,39 +145,14 @@ class TableCollection(Collection):
         groups.sort(key=lambda group: (-len(group), group[0]))
         return [[self.names_[i] for i in group] for group in groups]
 
-    def cluster(
-        self,
-        n_clusters: int | None = None,
-        *,
-        report: str | os.PathLike[str] | None = None,
-        callback: Callback | None = None,
-    ) -> Clustering:
-        """Divide the rows into clusters, by k-means of their kernel components.
+    @property
+    def _title(self) -> str:
+        title: str = self.metadata_["collection"]
+        return title
 
-        Parameters
-        ----------
-        n_clusters : int, optional
-            Number of clusters; by default the square root of half the number of rows, but at most
-            20.
-        report : path, optional
-            Where to write a page with typical rows of every cluster, and the columns that set it
-            apart.
-        callback : callable, optional
-            Called with the name of a stage, how much of it is done, and how much there is.
-
-        Returns
-        -------
-        clustering : Clustering
-        """
-        watch = Stopwatch(callback, self.verbose)
-        with watch.stage("clustering"):
-            found = super().cluster(n_clusters)
-        if report is not None:
-            with watch.stage("writing the report"):
-                cards = [self._card(found, k) for k in range(len(found.members))]
-                about = self.metadata_["collection"]
-                write_clusters(cards, report, title=about, lead="Columns are scaled to variance 1.")
-        return found
+    @property
+    def _lead(self) -> str:
+        return "" if self.scaler_ is None else "Columns are scaled to variance 1."
 
     def _card(self, found: Clustering, cluster: int) -> ClusterCard:
         """Return what the page shows of a cluster."""
