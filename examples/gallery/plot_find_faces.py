@@ -10,7 +10,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 from PIL import Image, ImageDraw
 
-from hilbin.detect import DeformableDetector, match_boxes
+from hilbin.detect import DeformableDetector, explain_box, match_boxes
+from hilbin.plot import detection_heat, detector_filters
 
 # %%
 # A face is a disk with eyes and a mouth. Each picture has two of them, and two disks without eyes
@@ -81,10 +82,10 @@ figure.tight_layout()
 plt.show()
 
 # %%
-# The filter as a picture: the sum of the weights of all directions. Bright cells want edges, dark
-# ones want none: the ring of the head, the eyes and the mouth.
-weights = detector.filters_[0].sum(axis=1)
-figure, axis = plt.subplots(figsize=(3, 3))
-axis.imshow(weights, cmap="gray")
-axis.axis("off")
+# The filter as strokes along the edges that it looks for, left those that raise the score and right
+# those that lower it; and what each cell of a window adds to the score of one face.
+figure, axes = plt.subplots(1, 3, figsize=(9, 3))
+detector_filters(detector, axes=axes[:2])
+detection_heat(images[0], explain_box(detector, images[0], boxes[0][0]), ax=axes[2])
+figure.tight_layout()
 plt.show()

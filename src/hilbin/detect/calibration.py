@@ -8,7 +8,8 @@ logistic map of scores to probabilities is fitted to the same detections
 (:class:`~hilbin.estimators.ScoreCalibration`).
 
 A fold is learned from the hard windows alone: positives, and negatives above -1.2 at the optimum of
-all images. Others hardly move a template, and few windows are solved in a second.
+all images. Others hardly move a template, and few windows are solved in a second. Where there are
+very many, some of them stand for all, with so much more weight each.
 """
 
 from collections.abc import Callable, Sequence
@@ -28,7 +29,7 @@ from hilbin.solvers import Hinge, Risk, bundle
 FOLDS = 3
 TOL = 0.05
 HARD = -1.2  # score above which a negative window is hard
-MOST_HARD = 3000  # of them, and of those in mirror images
+MOST_HARD = 3000  # of them that are taken, and of those in mirror images
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,12 +42,15 @@ class HardRows:
         The last is the constant of the bias.
     targets : array of shape (n,)
         1 of positives and -1 of negatives.
+    weights : array of shape (n,)
+        For how many windows each stands.
     image : int array of shape (n,)
         Where each window is.
     """
 
     features: Array
     targets: Array
+    weights: Array
     image: Array
 
     def learned(
@@ -56,7 +60,7 @@ class HardRows:
         kept = np.isin(self.image, [] if without is None else without, invert=True)
         if not (self.targets[kept] > 0).any():
             return template
-        risk = Risk(self.features[kept], Hinge(), self.targets[kept], C)
+        risk = Risk(self.features[kept], Hinge(), self.targets[kept], C * self.weights[kept])
         return template.with_weights(bundle(risk, 1.0, tol=tol).coef[0])
 
 

@@ -258,25 +258,33 @@ def best_scored(windows: TrainingWindows, scores: Array) -> Array:
 
 
 def hard_rows(learned: Learned, pyramid_of: Callable[[int], Levels]) -> HardRows:
-    """Return the features of the positives, and of the negatives of high score."""
+    """Return the features of the positives, and of negatives of high score."""
     template, windows = learned.template, learned.windows
+    hard = [_hard(windows.negative, scores) for scores in learned.scores]
     chosen = [
-        np.concatenate([positive, _hardest(windows.negative, scores)])
-        for positive, scores in zip(learned.positive, learned.scores, strict=True)
+        np.concatenate([positive, own])
+        for positive, (own, _) in zip(learned.positive, hard, strict=True)
     ]
     images = [windows.image_of(own) for own in chosen]
-    features, targets, places = [], [], []
+    features, targets, weights, places = [], [], [], []
     for i in np.unique(np.concatenate(images)):
         pyramid = pyramid_of(int(i))
         for side, (own, image) in enumerate(zip(chosen, images, strict=True)):
             some = np.flatnonzero(image == i)
             found = template.features(pyramid, own[some] - windows.begins[i])
+            positive = some < len(learned.positive[side])
             features.append(template.mirrored_features(found) if side else found)
-            targets.append(np.where(some < len(learned.positive[side]), 1.0, -1.0))
+            targets.append(np.where(positive, 1.0, -1.0))
+            weights.append(np.where(positive, 1.0, hard[side][1]))
             places.append(np.full(some.size, i))
-    return HardRows(np.concatenate(features), np.concatenate(targets), np.concatenate(places))
+    return HardRows(*map(np.concatenate, (features, targets, weights, places)))
 
 
-def _hardest(negative: Array, scores: Array) -> Array:
+def _hard(negative: Array, scores: Array) -> tuple[Array, float]:
+    """Return negatives of high score, evenly from all of them, and for how many each stands."""
     above = np.flatnonzero(negative & (scores > HARD))
-    return above[np.argsort(-scores[above], kind="stable")[:MOST_HARD]]
+    if len(above) <= MOST_HARD:
+        return above, 1.0
+    by_score = above[np.argsort(-scores[above], kind="stable")]
+    taken = np.linspace(0, len(above) - 1, MOST_HARD).astype(np.int64)
+    return by_score[taken], len(above) / MOST_HARD

@@ -182,7 +182,7 @@ class _Cache:
         entries = [*self.entries.values()]
         features = np.stack([entry[4] for entry in entries])
         targets, image = (np.array([entry[k] for entry in entries]) for k in (3, 2))
-        return HardRows(features, targets, image)
+        return HardRows(features, targets, np.ones(len(targets)), image)
 
 
 def _least(template: Template, rows: HardRows) -> float:
