@@ -45,7 +45,7 @@ class KernelKMeans(CenterClustering):
     n_init : int, default=5
         Number of starts, of which the best is kept.
     max_iter : int, default=100
-        Most sweeps over the rows from each start, rounds of single moves included.
+        Most sweeps over the rows from each start, and most rounds of single moves after them.
 
     Attributes
     ----------
@@ -160,8 +160,8 @@ class KernelKMeans(CenterClustering):
     def _warn(self, found: Partition) -> None:
         if found.sizes.size < self.n_clusters:
             reason = f"X has {found.sizes.size} different rows, fewer than n_clusters"
-        elif not found.converged and found.n_iter == self.max_iter:
-            reason = f"rows still moved after max_iter={self.max_iter} sweeps"
+        elif not found.converged and found.n_iter > self.max_iter:
+            reason = f"rows still moved after max_iter={self.max_iter} rounds"
         else:
             return
         warnings.warn(

@@ -134,11 +134,11 @@ def sweeps(
 
 
 def single_moves(K: Any, weights: Array, found: Partition, max_iter: int) -> Partition:
-    """Move rows one by one as long as that lowers the sum; at most ``max_iter`` rounds in all."""
+    """Move rows one by one as long as that lowers the sum, in at most ``max_iter`` rounds."""
     moving = Moving(K, weights, found)
     least = ROUNDING * np.finfo(K.dtype).eps * weights * moving.norms
-    n_iter, moved = found.n_iter, True
-    while moved and n_iter < max_iter:
+    rounds, moved = 0, True
+    while moved and rounds < max_iter:
         gains, _ = moving.gains(np.arange(len(weights)))
         moved = False
         for row in np.argsort(-gains)[: np.count_nonzero(gains > least)]:
@@ -146,11 +146,12 @@ def single_moves(K: Any, weights: Array, found: Partition, max_iter: int) -> Par
             if gain[0] > least[row]:
                 moving.move(row, to[0])
                 moved = True
-        n_iter += moved
+        rounds += moved
+    n_iter = found.n_iter + rounds
     after = Partition.of(moving.labels, weights, moving.norms, moving.sums, n_iter)
     if after.inertia > found.inertia:  # the matrix is indefinite, or all is rounding
         return found
-    return replace(after, converged=found.converged and not moved)
+    return replace(after, converged=not moved)
 
 
 class Moving:

@@ -141,7 +141,9 @@ class KernelProjection(KernelEstimator):
             self._fit_map(rows, w)
             M = self._features(rows)
         else:
-            M = np.array(to_dense(self._gram(rows, weights)), np.float64)
+            K = to_dense(self._gram(rows, weights))
+            ours = self.kernel is None or isinstance(self.kernel, Kernel)  # else it is the user's
+            M = np.asarray(K, np.float64) if ours else np.array(K, np.float64)
         self.X_fit_ = None if self._explicit or self._precomputed else rows.copy()
         shares, size = w / w.sum(), self._squares(M, w)
         means = shares @ M
