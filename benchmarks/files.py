@@ -22,7 +22,7 @@ from hilbin.estimators import IntersectionSVC
 FEATURES, BINS = "sift+centrist", 16
 PER_CLASS = {"scene15": 30, "caltech101": 10}
 PLAIN, COMPACT, PICKLE = "plain", "compact", "joblib, compressed"
-PATIENCE = 20.0  # seconds of predictions
+PATIENCE, COPIES = 30.0, 3  # seconds of predictions, by so many copies of a model
 TABLES, WEIGHTS = "look-up tables", "weights"
 TEXT = (
     "hilbin.save(model, path, compact=True) beside a plain file and joblib.dump(compress=3). "
@@ -60,9 +60,7 @@ def measure(model: Any, predict: Any, folder: Path) -> dict[str, float]:
     loading = harness.compare(
         {name: lambda p=path: hilbin.load(p) for name, path in files.items()}, 5
     )
-    predicting = harness.compare(
-        {name: lambda m=one: predict(m) for name, one in loaded.items()}, 100, patience=PATIENCE
-    )
+    predicting = _predicting(files, predict)
     exact, rounded = (np.atleast_2d(predict(loaded[name]).T) for name in (PLAIN, COMPACT))
     change = (rounded - exact) / exact.std(axis=1, keepdims=True)
     return {
@@ -76,8 +74,16 @@ def measure(model: Any, predict: Any, folder: Path) -> dict[str, float]:
         "save compact, s": saving,
         "load plain, s": loading[PLAIN].best,
         "load compact, s": loading[COMPACT].best,
-        "predict compact / plain": predicting[COMPACT].best / predicting[PLAIN].best,
+        "predict compact / plain": predicting[COMPACT] / predicting[PLAIN],
     }
+
+
+def _predicting(files: dict[str, Path], predict: Any) -> dict[str, float]:
+    """Seconds of a prediction; the best of some copies, as some lie better in memory."""
+    copies = {(name, i): hilbin.load(path) for i in range(COPIES) for name, path in files.items()}
+    calls: Any = {key: lambda m=one: predict(m) for key, one in copies.items()}
+    found: Any = harness.compare(calls, 100, patience=PATIENCE)
+    return {name: min(found[name, i].best for i in range(COPIES)) for name in files}
 
 
 def _labels(scores: Array) -> Array:
