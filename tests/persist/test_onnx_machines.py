@@ -404,7 +404,7 @@ def test_known_rows_are_stored_once(rows, tmp_path):
             "has not seen all classes.*StratifiedKFold",
         ),
     ],
-    ids=named,
+    ids=["PValue", "sum", "function", "several kernels", "temperature", "classes"],
 )
 @pytest.mark.filterwarnings("ignore")
 def test_what_cannot_be_exported_is_named(model, match, rows, tmp_path):
