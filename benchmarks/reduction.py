@@ -31,6 +31,8 @@ NOISY = "(noisy rows)"
 ERROR, SEEN, CHOICE = "mean squared error", "on validation rows", "setting"
 DENSE, LANCZOS = "scikit-learn", "scikit-learn, eigen_solver='arpack'"
 CCA_PEER, CCA_LINEAR = "scikit-learn, CCA", "KernelCCA, linear"
+ZOO, ZOO_RIDGE = "cca-zoo, CCA", "cca-zoo, RidgeCCA, best shrinkage"
+SHRINKAGES = (1e-4, 1e-3, 1e-2, 0.1, 0.3, 0.6, 0.9)
 CCA_EXP = "KernelCCA, exponential chi-squared"
 TEXT = (
     "One thread. **Noise.** Pixels are in [-1, 1]; training rows are clean (usps 1500, digits "
@@ -42,7 +44,9 @@ TEXT = (
     "to train on, 693 to test on. Each test picture ranks all test texts, and the other way; a "
     "text is relevant if it is of the same of 10 classes. Nine pairs of directions. *Cosine* is "
     "the plain cosine of coordinates, *rank* weighs them by their correlations, as "
-    "`KernelCCA.rank` does. Kernels by the mean rule, reg = 3e-3.\n\n"
+    "`KernelCCA.rank` does. Kernels by the mean rule, reg = 3e-3. cca-zoo's RidgeCCA has the "
+    "shrinkage, of 7, that is best on the test pairs themselves. A peer that is not installed is "
+    "left out.\n\n"
     "**Time.** 50 components of 5000 histograms of 128 bins, exponential chi-squared kernel, from "
     "rows to coordinates; scikit-learn is given the matrix of its own chi2_kernel, whose time "
     "counts. By default it decomposes the whole matrix; with `eigen_solver='arpack'` it finds few "
@@ -125,6 +129,26 @@ def precision(similarity: Array, relevant: Array) -> float:
     return float(np.mean((found * hits).sum(axis=1) / hits.sum(axis=1)))
 
 
+def zoo_models() -> dict[str, Any]:
+    """The models of cca-zoo, if it is installed."""
+    try:
+        from cca_zoo import linear as zoo
+    except ImportError as error:
+        print(f"cca-zoo is left out: {error}", flush=True)
+        return {}
+    ridges = {f"{ZOO_RIDGE}, {s:g}": zoo.RidgeCCA(N_PAIRS, shrinkage=s) for s in SHRINKAGES}
+    return {ZOO: zoo.CCA(N_PAIRS), **ridges}
+
+
+def projected(model: Any, train: list[Array], test: list[Array]) -> tuple[Array, Array]:
+    """Coordinates of both views of the test pairs; cca-zoo takes views as a list."""
+    if type(model).__module__.startswith("cca_zoo"):
+        found = model.fit(train).transform(test)
+    else:
+        found = model.fit(*train).transform(*test)
+    return found[0], found[1]
+
+
 def retrieved(stored: dict[str, Array]) -> dict[str, dict[str, float]]:
     """Mean average precision both ways, of plain and of weighted cosines."""
     n, y = int(stored["n_train"]), stored["y"]
@@ -134,14 +158,14 @@ def retrieved(stored: dict[str, Array]) -> dict[str, dict[str, float]]:
     exponential = Exponential(Chi2(), "mean")
     models = {
         CCA_PEER: CCA(N_PAIRS, max_iter=5000),
-        CCA_LINEAR: KernelCCA(Linear(), Linear(), N_PAIRS),
-        "KernelCCA, chi-squared": KernelCCA(Chi2(), Chi2(), N_PAIRS),
-        CCA_EXP: KernelCCA(exponential, exponential, N_PAIRS),
+        **zoo_models(),
+        CCA_LINEAR: KernelCCA(Linear(), N_PAIRS),
+        "KernelCCA, chi-squared": KernelCCA(Chi2(), N_PAIRS),
+        CCA_EXP: KernelCCA(exponential, N_PAIRS),
     }
-    table = {}
+    table: dict[str, dict[str, float]] = {}
     for name, model in models.items():
-        model.fit(*train)
-        x, t = model.transform(*test)
+        x, t = projected(model, train, test)
         cosines = {"cosine": cosine_similarity(x, t)}
         if isinstance(model, KernelCCA):
             cosines["rank"] = model.similarity(*test)
@@ -149,7 +173,9 @@ def retrieved(stored: dict[str, Array]) -> dict[str, dict[str, float]]:
         for rule, similarity in cosines.items():
             row[f"picture to text, {rule}"] = precision(similarity, relevant)
             row[f"text to picture, {rule}"] = precision(similarity.T, relevant.T)
-        table[name] = row
+        name = ZOO_RIDGE if name.startswith(ZOO_RIDGE) else name
+        best = table.get(name, row)
+        table[name] = {rule: max(value, best[rule]) for rule, value in row.items()}
         print(name, {key: round(value, 4) for key, value in row.items()}, flush=True)
     return table
 
@@ -196,7 +222,9 @@ def claims_of(tables: dict[str, Any]) -> list[dict[str, Any]]:
     for way in ("picture to text", "text to picture") if found else ():
         rule = f"{way}, rank"
         ours = found[CCA_EXP][rule]
-        peers = {CCA_PEER: found[CCA_PEER][f"{way}, cosine"], CCA_LINEAR: found[CCA_LINEAR][rule]}
+        peers = {name: found[name][f"{way}, cosine"] for name in (CCA_PEER, ZOO, ZOO_RIDGE)
+                 if name in found}  # fmt: skip
+        peers[CCA_LINEAR] = found[CCA_LINEAR][rule]
         claims += [
             claim(f"wiki_cross, mean average precision, {way}", ours / peer, 1, ">", against=name)
             for name, peer in peers.items()

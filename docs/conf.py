@@ -47,6 +47,8 @@ sphinx_gallery_conf = {
             "plot_outliers.py",
             "plot_which_description_counts.py",
             "plot_where_in_the_image.py",
+            "plot_structured_outputs.py",
+            "plot_find_faces.py",
             "plot_local_cluster.py",
             "plot_compressed_rows.py",
             "plot_own_kernel.py",

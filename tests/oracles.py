@@ -600,19 +600,185 @@ def kernel_scatters(K, y):
     return N, M
 
 
-def regularized_correlations(K, L, first, second):
-    """Kernel canonical correlations from the generalized eigenproblem of centered matrices."""
+def regularized_correlations(grams, penalties):
+    """Kernel canonical correlations of centered matrices from the generalized eigenproblem:
+    products of different views over penalized variances."""
     parts = []
-    for M in (K, L):  # coordinates in which the matrix is M = Z Z^T
+    for M in grams:  # coordinates in which the matrix is M = Z Z^T
         values, vectors = np.linalg.eigh(M)
         kept = values > 1e-10 * values[-1]
         parts.append(vectors[:, kept] * np.sqrt(values[kept]))
-    Z, W = parts
-    p = Z.shape[1]
-    left = np.zeros((p + W.shape[1], p + W.shape[1]))
-    left[:p, p:] = Z.T @ W
-    left[p:, :p] = W.T @ Z
-    right = np.zeros_like(left)
-    right[:p, :p] = Z.T @ Z + first * np.eye(p)
-    right[p:, p:] = W.T @ W + second * np.eye(W.shape[1])
-    return scipy_eigh(left, right, eigvals_only=True)[::-1]
+    ends = np.cumsum([0] + [Z.shape[1] for Z in parts])
+    left, right = np.zeros((2, ends[-1], ends[-1]))
+    for i, Z in enumerate(parts):
+        here = slice(ends[i], ends[i + 1])
+        for j, W in enumerate(parts):
+            there = slice(ends[j], ends[j + 1])
+            (right if i == j else left)[here, there] = Z.T @ W
+        right[here, here] += penalties[i] * np.eye(Z.shape[1])
+    values = scipy_eigh(left, right, eigvals_only=True)[::-1]
+    return values / (len(parts) - 1)
+
+
+def iou_by_counting(a, b, step=0.25):
+    """Intersection over union of boxes on a grid of ``step``, by counting its cells."""
+    centers = np.arange(-4, 10, step) + step / 2
+    x, y = np.meshgrid(centers, centers)
+    inside = [
+        [(x >= x0) & (x < x1) & (y >= y0) & (y < y1) for x0, y0, x1, y1 in boxes]
+        for boxes in (a, b)
+    ]
+    overlap = np.zeros((len(a), len(b)))
+    for i, one in enumerate(inside[0]):
+        for j, other in enumerate(inside[1]):
+            if (one & other).any():
+                overlap[i, j] = (one & other).sum() / (one | other).sum()
+    return overlap
+
+
+def suppress(boxes, scores, limit):
+    """Greedy non-maximum suppression, pair by pair."""
+    kept = []
+    for at in sorted(range(len(boxes)), key=lambda i: (-scores[i], i)):
+        overlap = iou_by_counting(boxes[[at]], boxes[kept]) if kept else np.zeros((1, 0))
+        if (overlap <= limit).all():
+            kept.append(at)
+    return kept
+
+
+def average_precision(found, truths, ignored, limit=0.5):
+    """Area under precision over recall for boxes of one size in a row, detection by detection."""
+
+    def overlap(one, other):
+        common = max(0, 10 - abs(one[0] - other[0]))
+        return common / (20 - common)
+
+    free = [list(boxes) for boxes in truths]
+    n = sum(map(len, free))
+    if n == 0:
+        return np.nan
+    scored = [(-s, i, k) for i, boxes in enumerate(found) for k, s in enumerate(boxes.scores)]
+    counted = []
+    for minus, i, k in sorted(scored):
+        box = found[i].coordinates[k]
+        best = max(free[i], key=lambda t: overlap(t, box), default=None)
+        if best is not None and overlap(best, box) >= limit:
+            free[i].remove(best)
+            counted.append((minus, True))
+        elif not any(overlap(other, box) >= limit for other in ignored[i]):
+            counted.append((minus, False))
+    counted.sort()
+    right = [sum(true for _, true in counted[: k + 1]) for k in range(len(counted))]
+    area = 0.0
+    for k, (_, true) in enumerate(counted):
+        if true:
+            area += max(right[j] / (j + 1) for j in range(k, len(counted))) / n
+    return area
+
+
+def all_boxes(rows, columns):
+    """Every box ``[x0, y0, x1, y1)`` of whole cells that is not empty."""
+    return [
+        (x0, y0, x1, y1)
+        for y0 in range(rows)
+        for y1 in range(y0 + 1, rows + 1)
+        for x0 in range(columns)
+        for x1 in range(x0 + 1, columns + 1)
+    ]
+
+
+def box_iou(a, b):
+    """Intersection over union of two boxes, one number at a time."""
+    width = max(0, min(a[2], b[2]) - max(a[0], b[0]))
+    height = max(0, min(a[3], b[3]) - max(a[1], b[1]))
+    common = width * height
+    return common / ((a[2] - a[0]) * (a[3] - a[1]) + (b[2] - b[0]) * (b[3] - b[1]) - common)
+
+
+def box_score(cells, box, tables=None, max_density=None):
+    """Score of one box: a sum over cells, or of functions of counts of words (H, W, J)."""
+    x0, y0, x1, y1 = box
+    inside = np.asarray(cells)[y0:y1, x0:x1]
+    if tables is None:
+        return inside.sum()
+    counts = inside.sum(axis=(0, 1))
+    if max_density is None:
+        return sum(table[min(c, len(table) - 1)] for table, c in zip(tables, counts, strict=True))
+    density = counts / ((x1 - x0) * (y1 - y0))
+    nodes = np.linspace(0, max_density, np.shape(tables)[1])
+    return sum(np.interp(d, nodes, table) for table, d in zip(tables, density, strict=True))
+
+
+def augmented_score(cells, box, truth=None, reference=None, **score):
+    """Score of one box with the loss of a true one, added or multiplied."""
+    value = box_score(cells, box, **score)
+    if truth is None:
+        return value
+    loss = 1 - box_iou(box, truth)
+    return value + loss if reference is None else loss * (1 + value - reference)
+
+
+def best_boxes(cells, k=1, limit=0.0, **score):
+    """The best of all boxes, then the best of those that overlap no better one too much."""
+    scored = [(augmented_score(cells, b, **score), b) for b in all_boxes(*np.shape(cells)[:2])]
+    found = []
+    for value, box in sorted(scored, reverse=True):
+        if len(found) < k and all(box_iou(box, other) <= limit for _, other in found):
+            found.append((value, box))
+    return found
+
+
+def best_labels(score, shape, n_labels):
+    """The labels of all places that have the highest score, among all labellings."""
+    every = itertools.product(range(n_labels), repeat=int(np.prod(shape)))
+    return max((np.reshape(labels, shape) for labels in every), key=score)
+
+
+def resized(image, size):
+    """Bilinear interpolation of (channels, height, width) at the centers of new pixels."""
+
+    def between(values, count):
+        at = np.clip((np.arange(count) + 0.5) * len(values) / count - 0.5, 0, len(values) - 1)
+        return np.array(
+            [np.interp(at, np.arange(len(values)), column) for column in values.T]
+        ).T.reshape(count, -1)
+
+    rows = np.stack([between(plane, size[0]) for plane in image.astype(np.float64)])
+    return np.stack([between(plane.T, size[1]).T for plane in rows])
+
+
+def filter_scores(cells, filters):
+    """Scores of filters (k, h, c, w) at all places of cells (rows, c, columns)."""
+    k, h, _, w = filters.shape
+    grid = cells.shape[0] - h + 1, cells.shape[2] - w + 1
+    if min(grid) < 1:
+        return np.zeros((k, 0))
+    out = np.empty((k, *grid))
+    for y, x in np.ndindex(grid):
+        window = cells[y : y + h, :, x : x + w].astype(np.float64)
+        out[:, y, x] = (filters * window).sum(axis=(1, 2, 3))
+    return out
+
+
+def deformed(scores, d, reach):
+    """The best score within reach of every place, less the cost of the way, and the way."""
+    rows, columns = scores.shape
+    best = np.full(scores.shape, -np.inf)
+    way = np.zeros((*scores.shape, 2), int)
+    steps = range(-reach, reach + 1)
+    for y, x, dy, dx in itertools.product(range(rows), range(columns), steps, steps):
+        if 0 <= y + dy < rows and 0 <= x + dx < columns:
+            value = scores[y + dy, x + dx] - (d[0] * dx**2 + d[1] * dx + d[2] * dy**2 + d[3] * dy)
+            if value > best[y, x]:
+                best[y, x], way[y, x] = value, (dy, dx)
+    return best, way
+
+
+def template_scores(template, cells, nodes):
+    """Scores of a template with parts at all places of one level, part by part."""
+    root = filter_scores(cells, template.root[None])[0] + template.bias
+    for part, anchor, d in zip(template.parts, template.anchors, template.deformation, strict=True):
+        best = deformed(filter_scores(nodes, part[None])[0], d, 4)[0]
+        for y, x in np.ndindex(root.shape):
+            root[y, x] += best[2 * y + anchor[0], 2 * x + anchor[1]]
+    return root

@@ -9,6 +9,7 @@ import pytest
 import hilbin
 import hilbin.auto
 import hilbin.dependence
+import hilbin.detect
 import hilbin.estimators
 import hilbin.kernels
 import hilbin.maps
@@ -30,12 +31,14 @@ NO_EXAMPLE = {
     "CheckpointError",
     "Statistic",
     "LeftOutWarning",
+    "BoxWarning",
 }
 PUBLIC = [getattr(hilbin.kernels, n) for n in hilbin.kernels.__all__]
 PUBLIC += [getattr(hilbin.maps, n) for n in hilbin.maps.__all__]
 PUBLIC += [getattr(hilbin.solvers, n) for n in hilbin.solvers.__all__]
 PUBLIC += [getattr(hilbin.estimators, n) for n in hilbin.estimators.__all__]
 PUBLIC += [getattr(hilbin.dependence, n) for n in hilbin.dependence.__all__]
+PUBLIC += [getattr(hilbin.detect, n) for n in hilbin.detect.__all__]
 PUBLIC += [getattr(hilbin.auto, n) for n in hilbin.auto.__all__]
 PUBLIC += [getattr(hilbin.images, n) for n in hilbin.images.__all__]
 PUBLIC += [getattr(hilbin.inspection, n) for n in hilbin.inspection.__all__]
@@ -69,6 +72,7 @@ def test_the_reference_lists_every_public_name_once():
     packages += (
         hilbin.auto,
         hilbin.dependence,
+        hilbin.detect,
         hilbin.inspection,
         hilbin.persist,
         hilbin.report,

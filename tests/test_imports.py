@@ -28,14 +28,17 @@ ALLOWED = {
     "solvers": BOTTOM | {"stats"},
     "stream": BOTTOM,
     "estimators": BOTTOM | {"kernels", "maps", "solvers", "stats", "stream"},
-    "dependence": BOTTOM | {"kernels", "maps", "stats"},
+    "dependence": BOTTOM | {"kernels", "maps", "stats", "stream"},
     "images": BOTTOM,
+    "detect": BOTTOM | {"estimators", "images", "maps", "solvers"},
     "plot": BOTTOM | {"kernels"},
     "inspection": BOTTOM | {"estimators", "images", "kernels", "maps"},
-    "report": BOTTOM | {"inspection"},
-    "persist": BOTTOM | {"estimators", "images", "kernels", "maps"},
-    "auto": BOTTOM | {"estimators", "images", "inspection", "kernels", "maps", "persist", "report"},
-    "cli": BOTTOM | {"auto", "images", "inspection", "persist", "report"},
+    "report": BOTTOM | {"detect", "inspection"},
+    "persist": BOTTOM | {"detect", "estimators", "images", "kernels", "maps"},
+    "auto": BOTTOM
+    | {"dependence", "estimators", "images", "inspection", "kernels", "maps", "persist", "report"}
+    | {"solvers"},
+    "cli": BOTTOM | {"auto", "detect", "images", "inspection", "persist", "report"},
 }
 
 

@@ -40,6 +40,6 @@ if [ "$mode" = thread ]; then
     { cat "$build"/race.* >&2; exit 1; }
 else
   "$python" -S -m pytest -q -p no:cacheprovider tests/_core tests/solvers/test_lookup.py \
-    tests/solvers/test_smo.py tests/solvers/test_coded.py tests/test_arrays.py
+    tests/solvers/test_smo.py tests/solvers/test_coded.py tests/test_arrays.py tests/detect/test_search.py
   "$python" -S tests/fuzz/harness.py arrays --count "${FUZZ:-2000}"
 fi

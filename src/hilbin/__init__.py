@@ -10,17 +10,20 @@ from typing import TYPE_CHECKING, Any
 from hilbin._versions import show_versions
 
 if TYPE_CHECKING:
-    from hilbin.auto import ImageClassifier, TableClassifier
+    from hilbin.auto import ImageClassifier, ImageCollection, TableClassifier, TableCollection
     from hilbin.persist import load, save, to_onnx
 
 __version__ = version("hilbin")
 
 __all__ = [
     "ImageClassifier",
+    "ImageCollection",
     "TableClassifier",
+    "TableCollection",
     "__version__",
     "auto",
     "dependence",
+    "detect",
     "estimators",
     "images",
     "inspection",
@@ -41,7 +44,9 @@ __all__ = [
 
 PACKAGE_OF = {
     "ImageClassifier": "auto",
+    "ImageCollection": "auto",
     "TableClassifier": "auto",
+    "TableCollection": "auto",
     "load": "persist",
     "save": "persist",
     "to_onnx": "persist",

@@ -14,7 +14,9 @@ from hilbin.images import DESCRIPTORS
 HEAVY = ("numpy", "scipy", "sklearn", "PIL", "joblib")
 
 
-@pytest.mark.parametrize("words", [["--help"], ["train", "--help"], ["--version"]])
+@pytest.mark.parametrize(
+    "words", [["--help"], ["train", "--help"], ["detect", "train", "--help"], ["--version"]]
+)
 def test_help_imports_nothing_heavy(words):
     script = (
         "import sys; from hilbin.cli import main\n"
@@ -40,7 +42,9 @@ def test_as_a_module():
     assert done.stdout.startswith(b"hilbin ")
 
 
-@pytest.mark.parametrize("words", [[], ["train"], ["eval"], ["predict"], ["explain"], ["demo"]])
+@pytest.mark.parametrize(
+    "words", [[], ["train"], ["eval"], ["predict"], ["explain"], ["demo"], ["detect", "run"]]
+)
 def test_flags_have_no_type(cli, words):
     shown = cli(*words, "--help").stdout
     assert "--help" in shown

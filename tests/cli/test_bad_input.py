@@ -6,15 +6,8 @@ import subprocess
 import sys
 
 import pytest
+from cli_results import only_line
 from PIL import Image
-
-
-def only_line(result):
-    lines = result.stderr.strip().splitlines()
-    assert len(lines) == 1, result.stderr
-    assert lines[0].startswith("hilbin: ")
-    assert result.stdout == ""
-    return lines[0]
 
 
 def test_nothing_to_learn_from(tmp_path, cli, photos):

@@ -44,6 +44,21 @@ def test_options_after_the_file(photos, tmp_path, cli_json):
     assert cli_json("predict", tmp_path / "m.hilbin", photos)["predictions"]
 
 
+def test_a_network_is_a_channel_of_a_collection(photos, tmp_path, cli, cli_json):
+    net, index = write(tmp_path / "net.onnx"), tmp_path / "i.hilbin"
+    options = ("--features", "centrist", "--network", net, "--jobs", "1", "--quiet")
+    query = photos / "down" / "pic 1.png"
+    found = cli_json("similar", photos, query, "-o", index, "--top", "3", *options)
+    assert found["queries"][0]["neighbors"][0]["name"] == "down/pic 1.png"
+    assert "onnx:" in cli("info", index).stdout
+    net.unlink()  # the file has it
+    again = cli_json("similar", index, query, "--top", "3", "--jobs", "1")
+    assert again["queries"] == found["queries"]
+    page = tmp_path / "c.html"
+    cli("cluster", index, "--clusters", "2", "--report", page)
+    assert "centrist word" in page.read_text()
+
+
 @pytest.mark.parametrize(
     ("option", "message"),
     [

@@ -80,6 +80,34 @@ def test_same_seed_same_model(photos, tmp_path, content_of):
     assert content_of(first) == content_of(second)
 
 
+def test_compact_files(trained, photos, tmp_path, cli):
+    """The same model but for rounding, in a smaller file that says so."""
+    path = tmp_path / "small.hilbin"
+    cli(
+        "train",
+        photos,
+        "-o",
+        path,
+        "--features",
+        "centrist+color",
+        "--kernel",
+        "intersection",
+        "--compact",
+    )
+    assert path.stat().st_size < trained.n_bytes / 2
+    about = persist.info(path)
+    assert about.metadata["command"].endswith(" --compact")
+    assert len(about.rounded) == 1
+    ((place, change),) = about.rounded.items()
+    said = f"compact file; rounded: {place} by at most {change:.1e}"
+    assert said in cli("info", path).stdout.splitlines()
+    assert "compact" not in cli("info", trained.output).stdout
+    images = find_images(photos)
+    exact, found = (persist.load(f).decision_function(images) for f in (trained.output, path))
+    np.testing.assert_allclose(found, exact, rtol=0, atol=1e-3 * exact.std())
+    assert (found != exact).any()
+
+
 @pytest.mark.parametrize("options", [{}, {"kernel": "chi2", "virtual": "flip", "max_side": 32}])
 def test_python_gives_the_same_model_of_images(photos, tmp_path, cli, content_of, options):
     words = [w for k, v in options.items() for w in (f"--{k.replace('_', '-')}", v)]

@@ -5,10 +5,12 @@ import numpy as np
 import oracles
 import pytest
 from hypothesis import given
-from sklearn.datasets import load_iris
+from sklearn.datasets import load_digits, load_iris
 from sklearn.feature_selection import SelectKBest
+from sklearn.frozen import FrozenEstimator
 
 from hilbin.dependence import cka, hsic, hsic_scores, hsic_test
+from hilbin.dependence.views import View, of_gram
 from hilbin.kernels import Chi2, Gaussian, Hellinger, Linear, OnColumns, kernel_alignment
 from hilbin.maps import AdditiveMap
 
@@ -146,3 +148,108 @@ def test_scores_see_more_than_correlation():
 def test_bad_input(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+# out of core
+def halves(n=300):
+    rows = load_digits().data[:n] / 16
+    return rows[:, :32], rows[:, 32:]
+
+
+@pytest.mark.parametrize("frozen", [False, True])
+@pytest.mark.parametrize("biased", [True, False])
+def test_chunks_give_the_same_numbers(biased, frozen, tmp_path):
+    x, y = halves()
+    maps = AdditiveMap(Hellinger()).fit(x), Linear()
+    exact = Hellinger(), Linear()
+    if frozen:
+        maps = FrozenEstimator(maps[0]), maps[1]
+    chunks = [(x[i:j], y[i:j]) for i, j in ((0, 1), (1, 120), (120, 300))]
+    np.save(tmp_path / "x.npy", x)
+    np.save(tmp_path / "y.npy", y)
+    for given_ in (
+        (chunks, None),
+        (tmp_path / "x.npy", tmp_path / "y.npy"),
+        (tmp_path / "x.npy", y),
+    ):
+        assert hsic(*given_, *maps, biased=biased) == pytest.approx(
+            hsic(x, y, *exact, biased=biased), rel=1e-8
+        )
+        assert cka(*given_, *maps, biased=biased) == pytest.approx(
+            cka(x, y, *exact, biased=biased), rel=1e-8
+        )
+    ours, theirs = hsic_test(chunks, None, *maps), hsic_test(x, y, *exact, method="gamma")
+    assert ours.method == "gamma"
+    for name in ("statistic", "null_mean", "null_variance"):
+        assert getattr(ours, name) == pytest.approx(getattr(theirs, name), rel=1e-8)
+
+
+@given(seed=seeds)
+def test_chunks_far_from_zero(seed):
+    """Means are subtracted before anything is squared."""
+    rng = np.random.default_rng(seed)
+    x, y = rng.normal(size=(50, 3)) + 1e4, rng.normal(size=(50, 2)) - 1e4
+    y[:, 0] += x[:, 0]
+    cuts = np.sort(rng.integers(0, 51, 3))
+    parts = [np.split(side, cuts) for side in (x, y)]
+    chunks = [(a, b) for a, b in zip(*parts, strict=True) if len(a)]
+    found = hsic_test(chunks, None, Linear(), Linear())
+    exact = hsic_test(x - x.mean(0), y - y.mean(0), Linear(), Linear(), method="gamma")
+    assert found.statistic == pytest.approx(exact.statistic, rel=1e-6)
+    assert found.null_variance == pytest.approx(exact.null_variance, rel=1e-6)
+
+
+def test_constant_chunks():
+    x, _ = halves(50)
+    test = hsic_test([(x, np.full(50, 3.0))], None, Linear(), Linear())
+    assert (test.statistic, test.pvalue) == (0, 1)
+    assert cka([(x, np.full(50, 3.0))], None, Linear(), Linear()) == 0
+
+
+@pytest.mark.parametrize(
+    ("call", "complaint"),
+    [
+        (lambda x, y: hsic([(x, y)], None), "kernel_x must be a map of hilbin.maps, or Linear()"),
+        (lambda x, y: hsic([(x, y)], None, Linear(), Gaussian()), "kernel_y must be a map"),
+        (lambda x, y: hsic(x, None, Linear(), Linear()), "Y is None: give a second"),
+        (lambda x, y: hsic([x], None, Linear(), Linear()), "there is no second description"),
+        (lambda x, y: hsic([(x[:1], y[:1])], None, Linear(), Linear()), "at least 2 are needed"),
+        (
+            lambda x, y: hsic_test([(x, y)], None, Linear(), Linear(), method="permutation"),
+            "needs rows in memory",
+        ),
+        (
+            lambda x, y: hsic([(x, y, np.ones(len(x)))], None, Linear(), Linear()),
+            "rows have weights",
+        ),
+    ],
+)
+def test_bad_chunks(call, complaint):
+    with pytest.raises(ValueError, match=complaint):
+        call(*halves(20))
+
+
+@given(seed=seeds, kind=st.sampled_from(["smooth", "rough", "indefinite", "features"]))
+def test_products_of_permuted_rows(seed, kind):
+    rng = np.random.default_rng(seed)
+    x, y = rng.normal(size=(40, 1)), rng.normal(size=(40, 2))
+    K = {
+        "smooth": lambda: Gaussian(0.1).gram(x),
+        "rough": lambda: Gaussian(50.0).gram(x),
+        "indefinite": lambda: np.tanh(2 * x @ x.T - 1),
+        "features": lambda: x @ x.T,
+    }[kind]()
+    first = View(x - x.mean()) if kind == "features" else of_gram(K)
+    second = of_gram(Gaussian(0.05).gram(y))
+    orders = np.array([rng.permutation(40) for _ in range(7)])
+    found = first.products(second, orders)
+    A = first.gram
+    wanted = [np.sum(A * second.gram[np.ix_(order, order)]) for order in orders]
+    np.testing.assert_allclose(found, wanted, rtol=1e-8, atol=1e-10 * np.abs(wanted).max())
+
+
+def test_all_shuffles_tie_with_equal_rows():
+    """Two groups of equal rows: shuffles within groups change nothing, and count as reached."""
+    x = np.repeat([0.0, 1.0], 3)
+    permuted = hsic_test(x, x, method="permutation", n_permutations=2000)
+    assert permuted.pvalue == pytest.approx(2 / 20, abs=0.03)  # of 20 ways to split 6 rows

@@ -160,3 +160,32 @@ def test_fewer_coordinates_and_files(tmp_path):
 def test_bad_input(given_, rows, labels, complaint):
     with pytest.raises(ValueError, match=complaint):
         KernelDiscriminant(**given_).fit(rows, labels)
+
+
+@given(seed=st.integers(0, 10**6), kind=st.sampled_from(["kernel", "map", "precomputed"]))
+@settings(max_examples=20)
+def test_weights_are_copies(seed, kind):
+    rng = np.random.default_rng(seed)
+    rows = rng.normal(size=(30, 3)).round(2)
+    labels = rng.integers(0, 3, 30)
+    rows[labels == 1] += 2
+    weights = rng.integers(0, 4, 30)
+    weights[labels == 2] = rng.integers(0, 2)  # a class may be of no weight
+    weights[:6], labels[:6] = (1, 2, 3, 1, 2, 1), (0, 1, 0, 1, 0, 1)
+    many = rng.permutation(np.repeat(np.arange(30), weights))
+    K = Gaussian(0.5).gram(rows)
+    options = {
+        "kernel": {"kernel": Gaussian("median")},
+        "map": {"feature_map": FunctionTransformer()},
+        "precomputed": {"kernel": "precomputed"},
+    }[kind]
+    given_ = K if kind == "precomputed" else rows
+    copied = K[np.ix_(many, many)] if kind == "precomputed" else rows[many]
+    new = K[:, many] if kind == "precomputed" else rows
+    a = KernelDiscriminant(reg=0.1, **options).fit(given_, labels, sample_weight=weights)
+    b = KernelDiscriminant(reg=0.1, **options).fit(copied, labels[many])
+    np.testing.assert_array_equal(a.classes_, b.classes_)
+    np.testing.assert_allclose(a.eigenvalues_, b.eigenvalues_, rtol=1e-7)
+    np.testing.assert_allclose(a.priors_, b.priors_)
+    np.testing.assert_allclose(a.transform(given_), b.transform(new), atol=1e-6)
+    np.testing.assert_allclose(a.decision_function(given_), b.decision_function(new), atol=1e-5)

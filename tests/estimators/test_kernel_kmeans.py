@@ -13,7 +13,7 @@ from sklearn.datasets import load_digits, load_iris
 from sklearn.exceptions import ConvergenceWarning
 
 from hilbin.estimators import KernelKMeans
-from hilbin.estimators.clustering.sweeps import sweeps
+from hilbin.estimators.clustering.sweeps import cluster_sums, single_moves, sweeps
 from hilbin.kernels import GCS, Chi2, Gaussian, Linear, NotPositiveDefiniteWarning
 
 IRIS = load_iris().data
@@ -62,6 +62,37 @@ def test_sweeps_lower_the_inertia(seed, n_clusters):
     assert found.converged
     assert found.inertia == pytest.approx(oracles.kmeans_inertia(K, found.labels, weights))
     assert np.unique(found.labels).size == n_clusters
+
+
+@given(seed=seeds, n_clusters=st.integers(1, 5))
+def test_no_single_row_can_move_and_gain(seed, n_clusters):
+    rng = np.random.default_rng(seed)
+    K = Gaussian(0.3).gram(rng.normal(size=(18, 2)))
+    weights = rng.uniform(size=18) + 0.1
+    start = np.concatenate([np.arange(n_clusters), rng.integers(n_clusters, size=18 - n_clusters)])
+    swept = sweeps(K, weights, start, 100)
+    found = single_moves(K, weights, swept, 100)
+    assert found.converged
+    assert found.inertia <= swept.inertia
+    inertia = oracles.kmeans_inertia(K, found.labels, weights)
+    assert found.inertia == pytest.approx(inertia)
+    member = found.labels[:, None] == np.arange(n_clusters)
+    np.testing.assert_allclose(found.sums, K @ (weights[:, None] * member), atol=1e-12)
+    for row in range(18):
+        for cluster in range(n_clusters):
+            other = found.labels.copy()
+            other[row] = cluster
+            if np.unique(other).size == n_clusters:
+                assert oracles.kmeans_inertia(K, other, weights) >= inertia * (1 - 1e-10)
+
+
+def test_starts_share_one_product():
+    rng = np.random.default_rng(0)
+    K, weights = Gaussian(0.3).gram(rng.normal(size=(30, 2))), rng.uniform(size=30)
+    starts = [np.arange(30) % 3, np.arange(30) % 5]
+    for labels, sums in zip(starts, cluster_sums(K, weights, starts), strict=True):
+        k = labels.max() + 1
+        np.testing.assert_allclose(sums, K @ (weights[:, None] * (labels[:, None] == np.arange(k))))
 
 
 def test_empty_clusters_are_filled():

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import centered_by_matrix, preimage_distance, upto_signs
 from scipy.optimize import minimize
+from sklearn.base import clone
 from sklearn.datasets import load_digits, load_iris
 from sklearn.decomposition import PCA
 from sklearn.decomposition import KernelPCA as Peer
@@ -26,7 +27,7 @@ from hilbin.kernels import (
     NotPositiveDefiniteWarning,
     Polynomial,
 )
-from hilbin.maps import AdditiveMap, NystroemMap
+from hilbin.maps import AdditiveMap, NystroemMap, SparseMap
 
 DIGITS = load_digits(return_X_y=True)[0]
 IRIS = load_iris(return_X_y=True)[0]
@@ -99,6 +100,53 @@ def test_features_of_a_finite_map_give_the_exact_components():
     np.testing.assert_allclose(features.transform(NEW), exact.transform(NEW), atol=1e-8)
     streamed = StreamPCA(8, feature_map=AdditiveMap(Hellinger())).fit(FEW)
     upto_signs(streamed.transform(NEW), exact.transform(NEW), atol=1e-8)
+
+
+@given(
+    seed=st.integers(0, 10**6),
+    kind=st.sampled_from(["kernel", "rule", "map", "landmarks", "precomputed"]),
+)
+@settings(max_examples=25)
+def test_weights_are_copies(seed, kind):
+    rng = np.random.default_rng(seed)
+    rows = rng.gamma(1.0, size=(30, 4)).round(2)
+    weights = rng.integers(0, 4, 30)
+    weights[:6] = 1, 2, 3, 1, 2, 1
+    many = rng.permutation(np.repeat(np.arange(30), weights))
+    options = {
+        "kernel": {"kernel": Chi2()},
+        "rule": {"kernel": Gaussian("median")},
+        "map": {"feature_map": AdditiveMap(Chi2(), 2)},
+        "landmarks": {"feature_map": NystroemMap(Gaussian(0.5), 5)},
+        "precomputed": {"kernel": "precomputed", "preimage": None},
+    }[kind]
+    model = KernelPCA(n_components=3, **options)
+    K = Chi2().gram(rows)
+    first, new = (K, K[many]) if kind == "precomputed" else (rows, rows[many])
+    second = K[np.ix_(many, many)] if kind == "precomputed" else new
+    a = clone(model).fit(first, sample_weight=weights)
+    b = clone(model).fit(second)
+    np.testing.assert_allclose(a.eigenvalues_, b.eigenvalues_, rtol=1e-8)
+    np.testing.assert_allclose(a.explained_variance_ratio_, b.explained_variance_ratio_, rtol=1e-8)
+    np.testing.assert_allclose(a.transform(new), b.transform(second), atol=1e-6)
+    T = clone(model).fit_transform(first, sample_weight=weights)
+    np.testing.assert_allclose(T, a.transform(first), atol=1e-10)
+    if a.preimage_ == "fixed_point":
+        np.testing.assert_allclose(
+            a.inverse_transform(T[:5]), b.inverse_transform(T[:5]), atol=1e-4 * rows.max()
+        )
+
+
+def test_sums_have_the_same_weights():
+    weights = np.arange(100) % 4
+    exact = KernelPCA(Hellinger(), 5).fit(FEW, sample_weight=weights)
+    streamed = StreamPCA(5, feature_map=AdditiveMap(Hellinger())).fit(FEW, sample_weight=weights)
+    upto_signs(streamed.transform(NEW), exact.transform(NEW), atol=1e-8)
+
+
+def test_a_map_with_another_inner_product_is_refused():
+    with pytest.raises(ValueError, match="orthonormal=True"):
+        KernelPCA(feature_map=SparseMap(Chi2(), 5)).fit(FEW)
 
 
 def test_landmarks_never_overestimate():

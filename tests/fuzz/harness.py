@@ -29,7 +29,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 TESTS = HERE.parent
-TARGETS = ("models", "arrays", "images", "labels", "networks", "checkpoints")
+TARGETS = ("models", "arrays", "images", "labels", "networks", "checkpoints", "annotations")
 PATIENCE = 10.0  # seconds of the processor for one experiment
 STILL = 6  # times as many seconds on the clock, for a machine that is busy
 STARTING = 300.0  # seconds for a worker to import and open

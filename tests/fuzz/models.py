@@ -14,12 +14,16 @@ from saved import NAMES, PIPELINES, ROWS, VARIANTS, made, public_estimators, tak
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
-from hilbin.auto import TableClassifier
+from hilbin.auto import ImageCollection, TableClassifier, TableCollection
+from hilbin.detect import BoxLocalizer
 from hilbin.estimators import ShapeFunction
+from hilbin.images import LBP
 from hilbin.maps import ProductQuantizer
-from hilbin.persist import ModelFileError, container, load, save
+from hilbin.persist import ModelFileError, container, load, packing, save
 
 CALLS = ("transform", "predict", "decision_function", "predict_proba", "explain", "decode", "gram")
+CALLS += ("kneighbors",)
+ASKED = ("cluster", "duplicates", "arrange")  # of a collection, without rows
 NUMBERS = (
     0,
     1,
@@ -74,10 +78,15 @@ def prepare(folder):
         if name not in ("DenseSIFT", "OnnxFeatures"):
             given = X if name in ROWS else pictures
             models.append((made(name).fit(given), "rows" if name in ROWS else "pictures"))
+    boxes = [[2, 3, 12, 16]] * len(pictures)
+    models.append((BoxLocalizer(LBP(), cell=4).fit(pictures, boxes), "pictures"))
     quantizer = ProductQuantizer(part_size=2, n_words=5, random_state=0).fit(X)
     models += [
         (quantizer.transform(X), "codes"),
         (TableClassifier(n_folds=2).fit(X, labels), "rows"),
+        (TableCollection().fit(X), "rows"),
+        (TableCollection(kernel="chi2", n_components=3).fit(X), "rows"),
+        (ImageCollection("color", max_side=24).fit(pictures), "pictures"),
     ]
     models += [(ShapeFunction("a", np.arange(4.0), np.arange(4.0), stepped=True), "rows")]
     models += [(kernel, "kernel") for kernel in KERNELS]
@@ -149,7 +158,7 @@ def attempt(state, seed):
             _change_array(described, rng)
         else:
             _change_header(header, rng)
-    _pack(path, header, described)
+    _pack(path, header, described, compact=rng.uniform() < 0.3)
     nodes = [*header["nodes"], *json.loads(text)["nodes"]]
     words = {a for node in nodes if isinstance(node, list) for a in _attributes(node)}
     words |= {"decision_function", "predict_proba"}  # that a part of the model lacks
@@ -172,16 +181,18 @@ def _attributes(node):
 
 def use(model, kind, given, rng, words):
     """Ask a loaded model everything it can be asked."""
-    rows = given["pictures"] if kind == "pictures" else given["rows"]
+    takes_pictures = kind == "pictures" and hasattr(model, "fit")
+    rows = given["pictures"] if takes_pictures else given["rows"]
     X = rows[int(rng.integers(len(rows)))]
     outcome = "answered"
-    for name in CALLS:
+    for name in (*CALLS, *ASKED):
         try:
             call = getattr(model, name, None)
-            if callable(call) and name != "decode":
+            if callable(call) and name in (*ASKED, "decode"):
+                if name != "decode" or kind == "codes":
+                    call()
+            elif callable(call):
                 call(X)
-            elif callable(call) and kind == "codes":
-                call()
         except NotFittedError:
             outcome = "declined"
         except (ValueError, TypeError, AttributeError, NotImplementedError) as error:
@@ -206,7 +217,7 @@ def _change_header(header, rng):
     nodes = header["nodes"]
     at = int(rng.integers(len(nodes)))
     node, kind = nodes[at], rng.choice(9, p=[0.5, 0.1, 0.1, 0.05, 0.05, 0.05, 0.05, 0.05, 0.05])
-    objects = [n for n in nodes if n[0] == "object"]
+    objects = [n for n in nodes if n[0] == "object" and len(n) > 1]
     if kind == 0:
         _change_value(header, nodes, at, rng)
     elif kind == 1 and len(node) > 2:
@@ -303,17 +314,21 @@ def _change_array(described, rng):
             entry[2] = array.astype(to)
 
 
-def _pack(path, header, described):
+def _pack(path, header, described, *, compact):
     """Write a file whose checksums are right, whatever it says."""
     data, arrays = b"", []
     for dtype, shape, array in described:
         order = "C" if array.flags.c_contiguous else "F"
-        content = array.tobytes(order=order)
-        arrays.append([dtype or array.dtype.str, shape or list(array.shape), order])
+        content, said = array.tobytes(order=order), []
+        if compact:
+            content, coding = packing.pack(array, 0.5 if array.dtype == np.float64 else None)
+            said = [len(content), coding]
+        arrays.append([dtype or array.dtype.str, shape or list(array.shape), order, *said])
         data += content + bytes(-len(content) % container.ALIGN)
     header = {**header, "arrays": arrays, "data": [len(data), hashlib.sha256(data).hexdigest()]}
     text = json.dumps(header).encode()
     text += b" " * (-len(text) % container.ALIGN)
     total = container.START + len(text) + len(data)
-    preamble = container.PREAMBLE.pack(container.MAGIC, container.VERSION, 0, len(text), total)
+    version = container.COMPACT_VERSION if compact else container.VERSION
+    preamble = container.PREAMBLE.pack(container.MAGIC, version, 0, len(text), total)
     path.write_bytes(preamble + hashlib.sha256(preamble + text).digest() + text + data)

@@ -4,7 +4,8 @@ import harness
 import pytest
 
 COUNTS = {"models": 400, "arrays": 400, "images": 200, "labels": 150, "checkpoints": 150}
-NEEDS = {"images": "PIL", "models": "PIL", "networks": "onnxruntime"}
+COUNTS |= {"annotations": 300}
+NEEDS = {"annotations": "PIL", "images": "PIL", "models": "PIL", "networks": "onnxruntime"}
 
 
 @pytest.mark.parametrize("target", harness.TARGETS)

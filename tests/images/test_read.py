@@ -10,7 +10,7 @@ from pictures import drawn
 from PIL import Image
 
 from hilbin.images import Centrist, ImageError, UnreadableImageWarning, gray, read_image
-from hilbin.images.read import as_sources
+from hilbin.images.read import as_sources, image_size
 
 
 def save(array, path, **how):
@@ -169,3 +169,19 @@ def test_without_pillow_the_error_says_what_to_install(source, monkeypatch):
     monkeypatch.setitem(sys.modules, "PIL", None)  # as if it were not installed
     with pytest.raises(ImportError, match=r'images need Pillow: pip install "hilbin\[images\]"'):
         read_image(source)
+
+
+@pytest.mark.parametrize("orientation", range(1, 9))
+def test_the_size_is_that_of_the_image_that_is_read(tmp_path, orientation):
+    exif = Image.Exif()
+    exif[0x0112] = orientation
+    path = tmp_path / "a.jpg"
+    Image.new("RGB", (30, 20)).save(path, exif=exif)
+    assert image_size(path) == read_image(path).shape[::-1]
+
+
+def test_the_size_of_no_image(tmp_path):
+    (tmp_path / "a.jpg").write_text("no image")
+    for name, reason in (("a.jpg", "not an image"), ("gone.jpg", "no such file")):
+        with pytest.raises(ImageError, match=reason):
+            image_size(tmp_path / name)

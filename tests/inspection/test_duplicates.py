@@ -7,7 +7,13 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from hilbin.images import resized
-from hilbin.inspection import difference_hash, find_duplicates, hash_distances, near_duplicates
+from hilbin.inspection import (
+    difference_hash,
+    duplicate_groups,
+    find_duplicates,
+    hash_distances,
+    near_duplicates,
+)
 from hilbin.inspection.duplicates import MOST_DIFFERENT
 
 
@@ -69,6 +75,21 @@ def test_files_and_arrays_are_hashed_alike(photos):
     found = near_duplicates(paths, arrays)
     assert found == near_duplicates([difference_hash(p) for p in paths], paths)
     assert {(i, j) for i, j, bits in found if bits == 0} >= {(i, i) for i, _, _ in found}
+
+
+def test_groups_are_connected_pairs():
+    rng = np.random.default_rng(0)
+    images = [*rng.integers(0, 256, (5, 17, 17), np.uint8)]
+    images += [(0.8 * images[1]).astype(np.uint8), (0.6 * images[1]).astype(np.uint8)]
+    images += [np.zeros((17, 17), np.uint8)] * 2  # whose hashes prove nothing
+    hashes = [difference_hash(one) for one in images]
+    assert duplicate_groups(images) == duplicate_groups(hashes) == [[1, 5, 6]]
+    same = [str(one.tobytes()) for one in images]
+    assert duplicate_groups(hashes, same) == [[1, 5, 6], [7, 8]]
+    assert duplicate_groups([]) == []
+    for first, second in ((0, 1), (1, 5)):
+        bits = sum((int(hashes[first], 16) ^ int(hashes[second], 16)) >> k & 1 for k in range(256))
+        assert hash_distances([hashes[first]], [hashes[second]]).tolist() == [[bits]]
 
 
 def test_duplicates_with_labels_and_pictures(photos, tmp_path):

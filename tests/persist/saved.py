@@ -33,6 +33,7 @@ from sklearn.svm import LinearSVC
 
 import hilbin.images as hi
 from hilbin.estimators import (
+    CorrelationalClustering,
     HistogramBinner,
     IntersectionSVC,
     IntersectionSVR,
@@ -43,6 +44,8 @@ from hilbin.estimators import (
     MapSVC,
     MultipleKernelRidgeClassifier,
     MultipleKernelSVC,
+    StreamCCA,
+    StructuredSVM,
 )
 from hilbin.kernels import (
     Chi2,
@@ -95,6 +98,7 @@ VARIANTS = [
     MapSVC(probability=True),
     MultipleKernelSVC({"a": Chi2(), "b": Gaussian("median")}, weights="per_class", warm_start=True),
     MultipleKernelRidgeClassifier([Chi2(), Intersection()], probability=True),
+    StructuredSVM(rescaling="slack", warm_start=True),
     MapRidgeClassifier(
         column_groups=[("a", [0, 1], None), ("b", [2, 3], AdditiveMap(Chi2()))], penalty="multiple"
     ),
@@ -103,7 +107,7 @@ VARIANTS = [
 
 def takes_numbers(model):
     """Whether a model is fitted to numbers, not to labels."""
-    return is_regressor(model) or isinstance(model, KernelCCA)
+    return is_regressor(model) or isinstance(model, KernelCCA | StreamCCA | CorrelationalClustering)
 
 
 def public_estimators():

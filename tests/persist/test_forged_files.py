@@ -10,6 +10,7 @@ import sys
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from forging import pack
 from pictures import drawn
 from sklearn.exceptions import InconsistentVersionWarning
 from sklearn.linear_model import LogisticRegression, Ridge, RidgeClassifier
@@ -57,17 +58,6 @@ def unpacked(path):
     content = path.read_bytes()
     length = int.from_bytes(content[16:24], "little")
     return json.loads(content[START : START + length]), content[START + length :]
-
-
-def pack(path, header, data=b"", *, version=container.VERSION, arrays_digest=True):
-    """A file whose checksums are right, whatever it says."""
-    if arrays_digest:
-        header = {**header, "data": [len(data), hashlib.sha256(data).hexdigest()]}
-    text = json.dumps(header).encode()
-    text += b" " * (-len(text) % 64)
-    total = START + len(text) + len(data)
-    preamble = container.PREAMBLE.pack(container.MAGIC, version, 0, len(text), total)
-    path.write_bytes(preamble + hashlib.sha256(preamble + text).digest() + text + data)
 
 
 def forged(path, nodes, model=None, arrays=(), data=b""):

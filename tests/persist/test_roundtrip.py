@@ -74,6 +74,8 @@ def check_estimator_survives(model, X, y, path):
     assert path.read_bytes() == first
     save(loaded, path)
     assert path.read_bytes() == first
+    save(model, path, compact=True)  # arrays of few numbers are not rounded
+    assert_same_answers(model, load(path), X)
     assert repr(clone(loaded)) == repr(clone(model))
     assert set(loaded.get_params()) == set(model.get_params())
     fitted(loaded, X, y)

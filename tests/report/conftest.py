@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 from html.parser import HTMLParser
 
 import numpy as np
@@ -139,3 +140,18 @@ def page_of(tmp_path):
 @pytest.fixture(scope="session")
 def parse():
     return Page
+
+
+@pytest.fixture(scope="session")
+def browser():
+    """A real browser."""
+    playwright = pytest.importorskip("playwright.sync_api", reason="needs the package playwright")
+    names = ("chromium", "google-chrome", "chromium-browser")
+    found = next(filter(None, map(shutil.which, names)), None)
+    if found is None:
+        pytest.skip("needs Chromium or Chrome on the path")
+    with playwright.sync_playwright() as running:
+        arguments = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
+        chromium = running.chromium.launch(executable_path=found, args=arguments)
+        yield chromium
+        chromium.close()

@@ -1,17 +1,13 @@
 """The page in a real browser: no errors, no requests, the matrix filters, it fits a phone."""
 
-import shutil
+from functools import partial
 
 import numpy as np
 import pytest
+from scenes import scene, write_scenes
 
-from hilbin.report import write_report
-
-playwright = pytest.importorskip("playwright.sync_api", reason="needs the package playwright")
-BROWSER = next(
-    filter(None, map(shutil.which, ("chromium", "google-chrome", "chromium-browser"))), None
-)
-pytestmark = pytest.mark.skipif(BROWSER is None, reason="needs Chromium or Chrome on the path")
+from hilbin.detect import DeformableDetector, ImageBoxes, evaluate_detector
+from hilbin.report import write_detector_report, write_report
 
 LUMINANCES = """() => {
   const canvas = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
@@ -42,22 +38,13 @@ LUMINANCES = """() => {
 }"""
 
 
-@pytest.fixture(scope="module")
-def browser():
-    with playwright.sync_playwright() as running:
-        arguments = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
-        chromium = running.chromium.launch(executable_path=BROWSER, args=arguments)
-        yield chromium
-        chromium.close()
-
-
 @pytest.fixture
 def open_page(browser, tmp_path):
     """Opens a page and, at the end, looks for errors and for requests that left the file."""
     pages = []
 
-    def open_(evidence, *, hash_="", width=1280, height=900, scheme="light"):
-        path = write_report(evidence, tmp_path / f"report{len(pages)}.html")
+    def open_(evidence, *, hash_="", width=1280, height=900, scheme="light", write=write_report):
+        path = write(evidence, tmp_path / f"report{len(pages)}.html")
         context = browser.new_context(
             viewport={"width": width, "height": height}, color_scheme=scheme
         )
@@ -247,3 +234,24 @@ def test_print(evidence_of, open_page):
     assert page.is_hidden("nav")
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
     assert page.evaluate("getComputedStyle(document.body).color") == "rgb(28, 30, 33)"
+
+
+@pytest.mark.parametrize("width", [1280, 400])
+def test_the_page_of_a_detector(open_page, tmp_path, width):
+    records = write_scenes(tmp_path / "photos<script>alert(1)</script>", 3)
+    images, boxes = zip(*[scene(seed)[:2] for seed in range(4)], strict=True)
+    detector = DeformableDetector(area=1600, random_state=0).fit(images, boxes)
+    wrong = [one.only([0]) for one in records]
+    missed = [ImageBoxes(one.path, [*one.boxes, [0, 0, 30, 30]]) for one in wrong]
+    evaluation = evaluate_detector(detector, missed)
+    write = partial(write_detector_report, detector=detector, about={"command": "x" * 300})
+    page = open_page(evaluation, width=width, write=write)
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert page.locator("#misses .card").count() == len(evaluation.misses()) > 0
+    assert page.locator("#alarms .card").count() == len(evaluation.false_alarms()) > 0
+    assert page.locator("#filters .card img").count() == 2
+    before = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    page.click("#theme")
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") != before
+    page.click("text=False alarms")
+    assert page.url.endswith("#alarms")

@@ -185,12 +185,13 @@ def test_every_plane_and_every_bound(rows, signs, structure, line_search, monkey
     planes = [(np.zeros(7), 0.0)]  # no risk is below 0
     inside = Task.learn
 
-    def learn(task, values, steps, gradient, product):
+    def learn(task, values, steps, gradient, product, height):
         v = task.best[0] + steps[-1] * (task.new[0] - task.best[0])
         loss = Hinge()
         np.testing.assert_allclose(values[-1], loss.value(signs, rows @ v).sum(), rtol=1e-12)
+        assert height == values[-1]
         np.testing.assert_allclose(gradient, loss.slope(signs, rows @ v) @ rows, atol=1e-12)
-        inside(task, values, steps, gradient, product)
+        inside(task, values, steps, gradient, product, height)
         a = -gradient
         planes.append((a, values[-1] + a @ v))
         kept = task.count

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hilbin.solvers.bundle import maximize_on_simplex
+from hilbin.solvers.simplex import maximize_on_simplex
 
 
 def value(H, b, alpha):

@@ -64,5 +64,7 @@ void define_codes(nb::module_& m);
 void define_vision(nb::module_& m);
 void define_words(nb::module_& m);
 void define_smo(nb::module_& m);
+void define_boxes(nb::module_& m);
+void define_pyramid(nb::module_& m);
 
 }  // namespace hilbin

@@ -160,7 +160,7 @@ struct HogCells {
 };
 
 // The squared length of every cell's undirected histogram.
-inline std::vector<float> cell_energies(const HogCells& cells) {
+template <class Cells> inline std::vector<float> cell_energies(const Cells& cells) {
   std::vector<float> energy;
   energy.reserve(size_t(cells.rows * cells.columns));
   for (ptrdiff_t y = 0; y < cells.rows; ++y)
@@ -195,10 +195,12 @@ inline void fhog_cell(const float* histogram, const float* scale, float* out) {
   for (int b = 0; b < 4; ++b) out[directed + undirected + b] = lane_sum(texture[b]) * 0.23570226f;  // 1 / sqrt(18)
 }
 
-// A block beyond the border has the border's cells twice.
-inline void fhog(const HogCells& cells, float* out) {
+// Calls put(y, x, the 31 numbers) for every cell of a grid of histograms. A block beyond the border has the border's
+// cells twice.
+template <class Cells, class Put> inline void fhog(const Cells& cells, Put put) {
   const ptrdiff_t rows = cells.rows, columns = cells.columns;
   if (rows == 0 || columns == 0) return;
+  float found[fhog_length];
   const std::vector<float> energy = cell_energies(cells);
   std::vector<float> scale(size_t((rows + 1) * (columns + 1)));  // of the block above and left of each cell
   for (ptrdiff_t y = 0; y <= rows; ++y)
@@ -209,11 +211,19 @@ inline void fhog(const HogCells& cells, float* out) {
       scale[size_t(y * (columns + 1) + x)] = 1 / std::sqrt(sum + block_epsilon);
     }
   for (ptrdiff_t y = 0; y < rows; ++y)
-    for (ptrdiff_t x = 0; x < columns; ++x, out += fhog_length) {
+    for (ptrdiff_t x = 0; x < columns; ++x) {
       const float *upper = scale.data() + y * (columns + 1) + x, *lower = upper + columns + 1;
       const float around[4] = {upper[0], upper[1], lower[0], lower[1]};
-      fhog_cell(cells.at(y, x), around, out);
+      fhog_cell(cells.at(y, x), around, found);
+      put(y, x, found);
     }
+}
+
+// The cells one after the other.
+inline void fhog(const HogCells& cells, float* out) {
+  fhog(cells, [&](ptrdiff_t y, ptrdiff_t x, const float* found) HILBIN_INLINE_LAMBDA {
+    std::copy(found, found + fhog_length, out + (y * cells.columns + x) * fhog_length);
+  });
 }
 
 inline void scale_block(float* block) {

@@ -281,4 +281,6 @@ NB_MODULE(HILBIN_MODULE, m) {
   define_vision(m);
   define_words(m);
   define_smo(m);
+  define_boxes(m);
+  define_pyramid(m);
 }

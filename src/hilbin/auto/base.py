@@ -232,16 +232,19 @@ class AutoClassifier(ScoreClassifier, BaseEstimator):
         self.evaluate(X, y, report=path, callback=callback)
         return Path(path)
 
-    def save(self, path: str | os.PathLike[str]) -> None:
+    def save(self, path: str | os.PathLike[str], *, compact: bool = False) -> None:
         """Write the model to a file, whole or not at all; :func:`hilbin.load` reads it.
 
         Parameters
         ----------
         path : path
             The file, conventionally ``*.hilbin``.
+        compact : bool, default=False
+            Whether to write a file of about a quarter of the size, with rounded scores; see
+            :func:`hilbin.save`.
         """
         check_is_fitted(self)
-        persist.save(self, path, metadata=self.metadata_)
+        persist.save(self, path, metadata=self.metadata_, compact=compact)
 
     def summary(self) -> str:
         """Return the choice, the runners-up, the baselines and doubts about the data, in words."""
@@ -409,7 +412,7 @@ class AutoClassifier(ScoreClassifier, BaseEstimator):
             "unreadable": [],
             "data": data,
             **own,
-            "versions": _versions(),
+            "versions": versions(),
             "created": datetime.now(UTC).isoformat(timespec="seconds"),
             "seconds": watch.seconds,
         }
@@ -510,7 +513,8 @@ def _preference_note(about: Mapping[str, Any]) -> str:
     return "The preference for models with exact reasons cost nothing."
 
 
-def _versions() -> dict[str, str]:
+def versions() -> dict[str, str]:
+    """Return the versions of hilbin and of what it stands on, as far as it is installed."""
     found = {}
     for package in PACKAGES:
         try:

@@ -255,11 +255,18 @@ class ChannelMap(TransformerMixin, BaseEstimator):
 
     def _check_state(self) -> None:
         if hasattr(self, "channels_"):
+            whole = all(type(place) is int for _, *places in self.channels_ for place in places)
+            require(whole, "channels_ have no whole numbers of columns")
             check_channels(self.channels_, self.n_features_in_)
             n = len(self.channels_)
-            require(len(self.maps_) == n, "maps_ are not one for every channel")
+            maps = all(made is None or isinstance(made, AdditiveMap) for made in self.maps_)
+            require(maps and len(self.maps_) == n, "maps_ are not one for every channel")
             require(np.shape(self.factors_) == (n,), "factors_ are not one for every channel")
             require(np.shape(self.weights_) == (n,), "weights_ are not one for every channel")
+            sizes = [end - begin for _, begin, end in self.channels_]
+            made = np.repeat(np.arange(self.n_features_in_), np.repeat(self.widths, sizes))
+            require(np.array_equal(self.input_columns_, made), "input_columns_ are others")
+            require(self.input_columns_.dtype.kind == "i", "input_columns_ are no whole numbers")
 
 
 @estimator

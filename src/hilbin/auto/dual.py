@@ -267,6 +267,7 @@ class DualRidgeClassifier(LinearClassifierMixin, BaseEstimator):
     True
     """
 
+    _rounded = ("coef_",)  # in compact files
     alphas: Any = ALPHAS
     _: KW_ONLY
     class_weight: Any = None
@@ -374,6 +375,7 @@ class DualSVC(LinearClassifierMixin, BaseEstimator):
     True
     """
 
+    _rounded = ("coef_",)  # in compact files
     C: float = 10.0
     _: KW_ONLY
     class_weight: Any = None

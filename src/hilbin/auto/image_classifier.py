@@ -7,11 +7,9 @@ were left out, which the choice has computed anyway.
 """
 
 import hashlib
-import os
 import warnings
 from dataclasses import KW_ONLY
 from functools import partial
-from numbers import Integral
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -26,6 +24,14 @@ from hilbin._parameters import estimator, require_choice
 from hilbin._state import require
 from hilbin.auto.base import AutoClassifier, Callback, Stopwatch
 from hilbin.auto.choice import Choice, choose
+from hilbin.auto.describing import (
+    checked_seed,
+    feature_names,
+    learn_features,
+    listed,
+    listed_images,
+    warn_of_unreadable,
+)
 from hilbin.auto.dual import RULES
 from hilbin.auto.evaluation import Tested, known_labels
 from hilbin.auto.image_candidates import (
@@ -37,25 +43,17 @@ from hilbin.auto.image_candidates import (
 )
 from hilbin.auto.image_data import (
     AUTO,
-    NETWORK,
     Cache,
     Described,
     ImageSet,
     channels_of,
-    check_features,
     described,
-    files,
-    fitted,
     open_images,
-    resolve,
-    transformer,
 )
 from hilbin.auto.image_rows import ImageRows
 from hilbin.estimators import ScoreCalibration
-from hilbin.estimators._fit import random_seed
-from hilbin.images import ImageError, UnreadableImageWarning, find_images
+from hilbin.images import ImageError, UnreadableImageWarning
 from hilbin.images.augment import parse_transforms
-from hilbin.images.descriptors import ImageSample
 from hilbin.inspection import (
     Explanation,
     Suspicion,
@@ -68,7 +66,6 @@ from hilbin.inspection.duplicates import MOST_PICTURES, shown_picture
 
 FOLDS = 3
 SAMPLE = 2000  # images that candidates are compared on if there are too many
-NAMES_SHOWN = 10
 ROWS_AT_ONCE = 256
 
 
@@ -154,14 +151,17 @@ class ImageClassifier(AutoClassifier):
         self : ImageClassifier
         """
         names = self._check_parameters()
-        seed = self._seed()
+        seed = checked_seed(self.random_state)
         data = open_images(images, labels)
         if data.labels is None:
             raise ValueError("labels are missing; a folder of folders or a CSV file has its own")
         _require_two(data.source, data.labels)
         watch = Stopwatch(callback, self.verbose)
         names, features, found = self._described(data, names, seed, watch)
-        _warn_of_unreadable(data, found)
+        warn_of_unreadable(
+            [f"{data.names[i]}: {reason}" for i, reason in found.unreadable.items()],
+            len(data.images),
+        )
         rows = self._rows(data, features, found, seed)
         y = rows.labels[~rows.is_copy]
         choice = self._chosen(rows, y, seed, watch)
@@ -186,31 +186,17 @@ class ImageClassifier(AutoClassifier):
         require_choice("combine", self.combine, (AUTO, *RULES))
         if self.virtual is not None:
             parse_transforms(self.virtual)
-        names = self.features
-        if self.network is not None:
-            names = f"{NETWORK}:{os.fspath(self.network)}+{names}"
-        check_features(names)
-        return names
-
-    def _seed(self) -> int:
-        if not isinstance(self.random_state, Integral):
-            return random_seed(self.random_state)
-        seed = int(self.random_state)
-        if not 0 <= seed < 2**32:
-            raise ValueError(f"random_state must be from 0 to {2**32 - 1}, got {seed}")
-        return seed
+        return feature_names(self.features, self.network)
 
     def _described(
         self, data: ImageSet, names: str, seed: int, watch: Stopwatch
     ) -> tuple[str, Any, Described]:
         """Return the names of the features, the fitted features, and the rows of the images."""
         cache = None if self.cache is None else Cache(self.cache)
-        sample = ImageSample.read(data.images, self.max_side)
-        names = resolve(names, sample)
-        made = transformer(names, sample, seed=seed, max_side=self.max_side)
-        made.set_params(n_jobs=self.n_jobs)
-        with watch.stage("learning features", len(made.parts)) as tell:
-            features = fitted(made, data.images, cache, files=files(names), callback=tell)
+        names, features = learn_features(
+            names, data.images, cache, watch,
+            seed=seed, max_side=self.max_side, n_jobs=self.n_jobs,
+        )  # fmt: skip
         virtual = None if self.virtual is None else parse_transforms(self.virtual)
         with watch.stage("describing images", len(data.images)) as tell:
             found = described(
@@ -277,10 +263,10 @@ class ImageClassifier(AutoClassifier):
         """
         scores, unreadable = self.scores_with_errors(images)
         if unreadable:
-            listed = _listed([str(error) for error in unreadable.values()])
+            texts = listed([str(error) for error in unreadable.values()])
             warnings.warn(
                 f"{len(unreadable)} of {len(scores)} images cannot be read, their rows are zero: "
-                f"{listed}",
+                f"{texts}",
                 UnreadableImageWarning,
                 stacklevel=2,
             )
@@ -305,7 +291,7 @@ class ImageClassifier(AutoClassifier):
         unreadable : dict from place to ImageError
         """
         check_is_fitted(self)
-        sources = _listed_images(images)
+        sources = listed_images(images)
         features, classifier = self.model_[0], self.model_[1]
         scores = np.zeros((len(sources), self.classes_.size))
         unreadable: dict[int, ImageError] = {}
@@ -481,34 +467,11 @@ def _held_out(choice: Choice, classifier: Any, rows: ImageRows) -> Array:
     return scores
 
 
-def _listed_images(images: Any) -> Any:
-    """Return the images of a folder, or the images themselves."""
-    if not isinstance(images, str | os.PathLike):
-        return images if isinstance(images, np.ndarray) else list(images)
-    return find_images(images) if Path(images).is_dir() else [Path(images)]
-
-
 def _require_two(source: object, labels: list[Any]) -> None:
     classes = sorted(set(labels))
     if len(classes) < 2:
         found = f"only the class {classes[0]!r}" if classes else "no class"
         raise ValueError(f"{source}: {found}; a classifier needs two")
-
-
-def _listed(texts: list[str]) -> str:
-    more = len(texts) - NAMES_SHOWN
-    return "; ".join(texts[:NAMES_SHOWN]) + (f"; and {more} more" if more > 0 else "")
-
-
-def _warn_of_unreadable(data: ImageSet, found: Described) -> None:
-    if found.unreadable:
-        texts = [f"{data.names[i]}: {reason}" for i, reason in found.unreadable.items()]
-        warnings.warn(
-            f"{len(texts)} of {len(data.images)} images cannot be read and are left out: "
-            f"{_listed(texts)}",
-            UnreadableImageWarning,
-            stacklevel=3,
-        )
 
 
 def _digest(names: list[str], labels: list[Any], digests: dict[int, str]) -> str:

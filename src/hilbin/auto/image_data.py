@@ -268,7 +268,7 @@ def image_marks(images: Sequence[Any]) -> list[tuple[str, int, int]]:
     marks = []
     for image in images:
         if not isinstance(image, Path):
-            marks.append((_digest(image), image.size, 0))
+            marks.append((digest(image), image.size, 0))
             continue
         try:
             status = image.stat()
@@ -278,7 +278,7 @@ def image_marks(images: Sequence[Any]) -> list[tuple[str, int, int]]:
     return marks
 
 
-def _digest(image: Any) -> str:
+def digest(image: Any) -> str:
     """Return the SHA-256 of a file, or of the pixels of an array."""
     if isinstance(image, Path):
         return hashlib.sha256(image.read_bytes()).hexdigest()
@@ -435,7 +435,7 @@ def _chunk(
         for i in range(begin, end):
             try:
                 image = transformer.read(images[i])
-                chunk.digests[i] = _digest(images[i])
+                chunk.digests[i] = digest(images[i])
             except ImageError as error:
                 chunk.unreadable[i] = error.reason
                 continue

@@ -80,6 +80,12 @@ class Table:
         columns = self.columns[:, kept] if self.is_matrix else [self.columns[j] for j in kept]
         return Table(columns, names, self.source)
 
+    def take(self, rows: Sequence[int]) -> "Table":
+        """Return the table of some rows."""
+        at = np.asarray(rows, int)
+        columns = self.columns[at] if self.is_matrix else [c[at] for c in self.columns]
+        return Table(columns, self.names, self.source)
+
     def column(self, name: str) -> Array:
         """Return the column of a name."""
         places = [j for j, other in enumerate(self.names or []) if other == name]

@@ -67,6 +67,10 @@ MaxSide = Annotated[
 ]
 CacheFolder = Annotated[Path | None, typer.Option(help="Cache folder for extracted features.")]
 KeepCache = Annotated[bool, typer.Option("--keep-cache", help="Keep the cache folder.")]
+Compact = Annotated[
+    bool,
+    typer.Option("--compact", help="Write a file of a quarter of the size; scores are rounded."),
+]
 
 # of eval
 ReportFile = Annotated[Path | None, typer.Option("--report", help="HTML report to write.")]
@@ -105,5 +109,79 @@ RowNumber = Annotated[
     int | None, typer.Option("--row", min=1, help="Number of the table row, from 1.")
 ]
 
+# of collections
+CollectionSource = Annotated[
+    Path, typer.Argument(help="Folder of images, table, or collection saved by hilbin similar -o.")
+]
+Examples = Annotated[
+    list[Path] | None, typer.Argument(help="Images to compare with, or tables of such rows.")
+]
+Neighbors = Annotated[int, typer.Option("--top", min=1, help="Number of neighbors.")]
+Approximate = Annotated[
+    bool, typer.Option("--approximate", help="Do not read the nearest images again.")
+]
+IndexFile = Annotated[
+    Path | None,
+    typer.Option("--output", "-o", help="File to save the collection to, for the next search."),
+]
+Clusters = Annotated[
+    int | None, typer.Option("--clusters", min=1, help="Number of clusters; by default at most 20.")
+]
+ClusterReport = Annotated[
+    Path | None, typer.Option("--report", help="HTML page of the clusters to write.")
+]
+ClusterFolder = Annotated[
+    Path | None,
+    typer.Option("--sort-into", help="Folder into which images are copied, by cluster."),
+]
+ClusterCsv = Annotated[
+    Path | None, typer.Option("--csv", help="CSV file of names and clusters to write.")
+]
+WallFile = Annotated[Path, typer.Option("--output", "-o", help="HTML page to write.")]
+
 # of demo
 OutFolder = Annotated[Path, typer.Option("--out", help="Output folder.")]
+
+# of detect
+BoxesFile = Annotated[
+    Path,
+    typer.Argument(help="Boxes: imglab or VOC (XML), COCO (JSON), YOLO (folder), or CSV."),
+]
+DetectorOutput = Annotated[Path, typer.Option("--output", "-o", help="Detector file to write.")]
+DetectorFile = Annotated[Path, typer.Argument(help="Detector file.")]
+Label = Annotated[str | None, typer.Option(help="Label of the boxes, if there are several.")]
+Components = Annotated[
+    int, typer.Option(min=1, max=100, help="Number of templates, for things of several shapes.")
+]
+Parts = Annotated[int, typer.Option(min=0, max=100, help="Number of parts that may move a little.")]
+CellWords = Annotated[
+    int | None,
+    typer.Option(
+        "--words", min=2, max=256, help="Compress cells to so many words: less memory and time."
+    ),
+]
+Area = Annotated[float, typer.Option(help="Area of the thing in the template, in pixels.")]
+Upsample = Annotated[
+    int | None,
+    typer.Option(
+        min=-8, max=3, help="How often images are doubled to find small things; chosen by default."
+    ),
+]
+Mirror = Annotated[bool, typer.Option("--mirror/--no-mirror", help="Learn from mirror images too.")]
+TrainingBudget = Annotated[
+    str | None, typer.Option("--budget", help="Time limit of the training: 90s, 5m, 1h.")
+]
+Images = Annotated[list[Path], typer.Argument(help="Images, or folders of images.")]
+Threshold = Annotated[
+    float | None, typer.Option(help="Least score of what is found; calibrated by default.")
+]
+DrawFolder = Annotated[
+    Path | None, typer.Option("--draw", help="Folder for copies of the images with boxes.")
+]
+BoxesCsv = Annotated[Path | None, typer.Option("--csv", help="CSV file of the boxes to write.")]
+BoxesXml = Annotated[
+    Path | None, typer.Option("--xml", help="XML file of the boxes (imglab) to write.")
+]
+DetectionMistakes = Annotated[
+    Path | None, typer.Option("--csv", help="CSV file of misses and false alarms to write.")
+]

@@ -13,6 +13,8 @@ from typing import Any
 
 import typer
 
+from hilbin.files import write_whole
+
 DONE, SOME_UNREADABLE, FAILED, BUG, INTERRUPTED = 0, 1, 2, 70, 130
 FORMULA = ("=", "+", "-", "@", "\t", "\r")  # what a spreadsheet takes for a formula begins so
 
@@ -63,6 +65,17 @@ def require_new(output: str | os.PathLike[str], force: bool) -> None:
 def complain(text: str) -> None:
     """One line on standard error."""
     print(f"hilbin: {' '.join(text.split())}", file=sys.stderr)
+
+
+def complain_of(unreadable: Iterable[dict[str, str]]) -> None:
+    """One line for each file that could not be read."""
+    for file in unreadable:
+        complain(f"cannot be read: {file['path']}: {file['reason']}")
+
+
+def write_text(path: str | os.PathLike[str], text: str) -> None:
+    """Write a text in which names of files may hold bytes that are not valid text."""
+    write_whole(path, text.encode(errors="surrogateescape"))
 
 
 def describe(error: OSError) -> str:

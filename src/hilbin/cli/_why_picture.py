@@ -50,7 +50,7 @@ def why_picture(
     photograph = _enlarged(in_color(picture))
     height, width = photograph.shape[:2]
     across = max(2 * width + GAP, NARROWEST)
-    fonts = {size: _font(size) for size in (TITLE, TEXT, SMALL)}
+    fonts = {size: font(size) for size in (TITLE, TEXT, SMALL)}
     heads = _wrapped(title, fonts[TITLE], across)
     body = [part for line in lines for part in _wrapped(line, fonts[TEXT], across)]
     top = MARGIN + len(heads) * (TITLE + 10) + 10
@@ -107,7 +107,7 @@ def _enlarged(picture: Array) -> Array:
     return np.asarray(Image.fromarray(picture).resize((size[0], size[1]), how))
 
 
-def _font(size: int) -> Any:
+def font(size: int) -> Any:
     from PIL import ImageFont
 
     return ImageFont.load_default(size)

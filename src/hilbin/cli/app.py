@@ -6,40 +6,28 @@ What a command needs is imported when it runs, so that ``hilbin --help`` is quic
 import json
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
-from typer.core import TyperCommand, TyperGroup
 
 from hilbin.cli import _arguments as arguments
 from hilbin.cli._console import Console
-from hilbin.cli._outcome import DONE, FAILED, SOME_UNREADABLE, command, complain, require_new
-
-
-class _Command(TyperCommand):
-    """A command whose help shows no type of flags."""
-
-    def get_params(self, ctx: Any) -> Any:
-        return _without_types_of_flags(super().get_params(ctx))
-
-
-class _Group(TyperGroup):
-    """Commands whose help shows no type of flags."""
-
-    def get_params(self, ctx: Any) -> Any:
-        return _without_types_of_flags(super().get_params(ctx))
-
-
-def _without_types_of_flags(parameters: list[Any]) -> list[Any]:
-    for one in parameters:
-        if getattr(one, "is_flag", False):
-            one.metavar = ""
-    return parameters
-
+from hilbin.cli._help import Command, Group
+from hilbin.cli._outcome import (
+    DONE,
+    FAILED,
+    SOME_UNREADABLE,
+    command,
+    complain,
+    complain_of,
+    require_new,
+    write_text,
+)
+from hilbin.cli.detect.app import app as detect_app
 
 app = typer.Typer(
     name="hilbin",
-    cls=_Group,
+    cls=Group,
     help="Images in, labels out: learning with kernels on histograms and images.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -67,7 +55,7 @@ def _main(
     pass
 
 
-@app.command("train", cls=_Command)
+@app.command("train", cls=Command)
 @command
 def train_command(
     source: arguments.Source,
@@ -89,6 +77,7 @@ def train_command(
     id_column: arguments.Id = None,
     drop: arguments.Drop = None,
     class_weight: arguments.ClassWeight = None,
+    compact: arguments.Compact = False,
     as_json: arguments.AsJson = False,
     quiet: arguments.Quiet = False,
 ) -> int:
@@ -98,11 +87,10 @@ def train_command(
     wanted = (target, features, network, combine, kernel, prefer, budget, virtual)
     settings = (seed, jobs, max_side, cache, keep_cache, force)
     columns = (id_column, tuple(drop or ()))
-    options = TrainOptions(source, output, *wanted, *settings, *columns, class_weight)
+    options = TrainOptions(source, output, *wanted, *settings, *columns, class_weight, compact)
     trained = train(options, Console(quiet))
     unreadable = trained.metadata["unreadable"]
-    for file in unreadable:
-        complain(f"cannot be read: {file['name']}: {file['reason']}")
+    _complain_of(unreadable)
     if as_json:
         about = {k: v for k, v in trained.metadata.items() if k != "train"}
         print(json.dumps({"model": str(trained.output), "bytes": trained.n_bytes, **about}))
@@ -111,7 +99,7 @@ def train_command(
     return SOME_UNREADABLE if unreadable else DONE
 
 
-@app.command("eval", cls=_Command)
+@app.command("eval", cls=Command)
 @command
 def eval_command(
     model: arguments.ModelFile,
@@ -124,7 +112,7 @@ def eval_command(
 ) -> int:
     """Evaluate a model on labeled images or a table that it has not seen."""
     from hilbin.cli.eval import as_csv, complaints, evaluate
-    from hilbin.files import require_writable, write_whole
+    from hilbin.files import require_writable
 
     if csv_file is not None:
         require_writable(csv_file)
@@ -132,7 +120,7 @@ def eval_command(
     for line in complaints(outcome):
         complain(line)
     if csv_file is not None:
-        write_whole(csv_file, as_csv(outcome.mistakes).encode(errors="surrogateescape"))
+        write_text(csv_file, as_csv(outcome.mistakes))
     if as_json:
         print(json.dumps({"accuracy": outcome.accuracy, **asdict(outcome)}))
     else:
@@ -142,7 +130,7 @@ def eval_command(
     return SOME_UNREADABLE if outcome.unreadable else DONE
 
 
-@app.command("predict", cls=_Command)
+@app.command("predict", cls=Command)
 @command
 def predict_command(
     model: arguments.ModelFile,
@@ -157,17 +145,16 @@ def predict_command(
 ) -> int:
     """Predict the labels of images or table rows."""
     from hilbin.cli.predict import as_csv, as_lines, predict
-    from hilbin.files import require_writable, write_whole
+    from hilbin.files import require_writable
 
     if csv_file is not None:
         require_writable(csv_file)
     found = predict(
         model, paths, top=top, reject=reject, sort_into=sort_into, jobs=jobs, console=Console(quiet)
     )
-    for file in found.unreadable:
-        complain(f"cannot be read: {file['path']}: {file['reason']}")
+    complain_of(found.unreadable)
     if csv_file is not None:
-        write_whole(csv_file, as_csv(found).encode(errors="surrogateescape"))
+        write_text(csv_file, as_csv(found))
     if as_json:
         print(json.dumps(asdict(found)))
     elif found.predictions:
@@ -177,7 +164,7 @@ def predict_command(
     return SOME_UNREADABLE if found.unreadable else DONE
 
 
-@app.command("explain", cls=_Command)
+@app.command("explain", cls=Command)
 @command
 def explain_command(
     model: arguments.ModelFile,
@@ -213,7 +200,156 @@ def explain_command(
     return DONE
 
 
-@app.command("info", cls=_Command)
+@app.command("similar", cls=Command)
+@command
+def similar_command(
+    source: arguments.CollectionSource,
+    examples: arguments.Examples = None,
+    top: arguments.Neighbors = 10,
+    row: arguments.RowNumber = None,
+    approximate: arguments.Approximate = False,
+    output: arguments.IndexFile = None,
+    features: arguments.Features = "auto",
+    network: arguments.Network = None,
+    max_side: arguments.MaxSide = 256,
+    cache: arguments.CacheFolder = None,
+    keep_cache: arguments.KeepCache = False,
+    id_column: arguments.Id = None,
+    drop: arguments.Drop = None,
+    seed: arguments.Seed = 0,
+    jobs: arguments.Jobs = -1,
+    force: arguments.Force = False,
+    as_json: arguments.AsJson = False,
+    quiet: arguments.Quiet = False,
+) -> int:
+    """Find the images or table rows that are most like others."""
+    from hilbin.cli import similar as verb
+    from hilbin.cli._collections import CollectionOptions
+    from hilbin.files import require_writable
+
+    if output is not None:
+        require_new(output, force)
+        require_writable(output)
+    images = (features, network, max_side, cache, keep_cache)
+    options = CollectionOptions(source, *images, id_column, tuple(drop or ()), seed, jobs)
+    found = verb.similar(
+        options, examples or [], top=top, row=row, approximate=approximate, output=output,
+        console=Console(quiet),
+    )  # fmt: skip
+    _complain_of([*found.unreadable, *found.refused])
+    if as_json:
+        print(json.dumps(verb.as_json(found)))
+    else:
+        lines = [*([verb.as_lines(found)] if found.queries else []), found.index]
+        print("\n".join(filter(None, lines)))
+    if found.refused and not found.queries:
+        return FAILED
+    return SOME_UNREADABLE if found.unreadable or found.refused else DONE
+
+
+@app.command("cluster", cls=Command)
+@command
+def cluster_command(
+    source: arguments.CollectionSource,
+    clusters: arguments.Clusters = None,
+    report: arguments.ClusterReport = None,
+    sort_into: arguments.ClusterFolder = None,
+    csv_file: arguments.ClusterCsv = None,
+    features: arguments.Features = "auto",
+    network: arguments.Network = None,
+    max_side: arguments.MaxSide = 256,
+    cache: arguments.CacheFolder = None,
+    keep_cache: arguments.KeepCache = False,
+    id_column: arguments.Id = None,
+    drop: arguments.Drop = None,
+    seed: arguments.Seed = 0,
+    jobs: arguments.Jobs = -1,
+    as_json: arguments.AsJson = False,
+    quiet: arguments.Quiet = False,
+) -> int:
+    """Divide images or table rows into clusters, without labels."""
+    from hilbin.cli import cluster as verb
+    from hilbin.cli._collections import CollectionOptions
+    from hilbin.files import require_writable, write_whole
+
+    if csv_file is not None:
+        require_writable(csv_file)
+    images = (features, network, max_side, cache, keep_cache)
+    options = CollectionOptions(source, *images, id_column, tuple(drop or ()), seed, jobs)
+    found = verb.cluster(
+        options, n_clusters=clusters, report=report, sort_into=sort_into, console=Console(quiet)
+    )
+    _complain_of(found.unreadable)
+    if csv_file is not None:
+        write_whole(csv_file, verb.as_csv(found).encode(errors="surrogateescape"))
+    if as_json:
+        print(json.dumps(verb.as_json(found)))
+    else:
+        print(verb.as_lines(found))
+        for written in filter(None, (report, csv_file)):
+            print(written)
+    return SOME_UNREADABLE if found.unreadable else DONE
+
+
+@app.command("montage", cls=Command)
+@command
+def montage_command(
+    source: arguments.CollectionSource,
+    output: arguments.WallFile,
+    features: arguments.Features = "auto",
+    network: arguments.Network = None,
+    max_side: arguments.MaxSide = 256,
+    cache: arguments.CacheFolder = None,
+    keep_cache: arguments.KeepCache = False,
+    seed: arguments.Seed = 0,
+    jobs: arguments.Jobs = -1,
+    force: arguments.Force = False,
+    as_json: arguments.AsJson = False,
+    quiet: arguments.Quiet = False,
+) -> int:
+    """Put all images on one page that can be zoomed, alike near each other."""
+    from hilbin.cli._collections import CollectionOptions
+    from hilbin.cli.montage import montage, summary
+
+    images = (features, network, max_side, cache, keep_cache)
+    options = CollectionOptions(source, *images, seed=seed, jobs=jobs)
+    found = montage(options, output, force=force, console=Console(quiet))
+    _complain_of(found.unreadable)
+    print(json.dumps(asdict(found)) if as_json else summary(found))
+    return SOME_UNREADABLE if found.unreadable else DONE
+
+
+@app.command("duplicates", cls=Command)
+@command
+def duplicates_command(
+    source: arguments.CollectionSource,
+    id_column: arguments.Id = None,
+    drop: arguments.Drop = None,
+    jobs: arguments.Jobs = -1,
+    as_json: arguments.AsJson = False,
+    quiet: arguments.Quiet = False,
+) -> int:
+    """Find images that are nearly the same, or equal table rows."""
+    from hilbin.cli._collections import CollectionOptions
+    from hilbin.cli.duplicates import as_lines, duplicates
+
+    options = CollectionOptions(source, id=id_column, drop=tuple(drop or ()), jobs=jobs)
+    found = duplicates(options, Console(quiet))
+    _complain_of(found.unreadable)
+    if as_json:
+        print(json.dumps(asdict(found)))
+    elif found.groups:
+        print(as_lines(found))
+    return SOME_UNREADABLE if found.unreadable else DONE
+
+
+def _complain_of(unreadable: list[dict[str, str]]) -> None:
+    """Name the images that cannot be read, on standard error."""
+    for file in unreadable:
+        complain(f"cannot be read: {file['name']}: {file['reason']}")
+
+
+@app.command("info", cls=Command)
 @command
 def info_command(model: arguments.ModelFile, as_json: arguments.AsJson = False) -> int:
     """Show what a model file holds and how it was made."""
@@ -227,7 +363,7 @@ def info_command(model: arguments.ModelFile, as_json: arguments.AsJson = False) 
     return DONE
 
 
-@app.command("demo", cls=_Command)
+@app.command("demo", cls=Command)
 @command
 def demo_command(
     out: arguments.OutFolder = Path("hilbin-demo"),
@@ -242,3 +378,6 @@ def demo_command(
     shown = demo(out, seed=seed, jobs=jobs, console=Console(quiet))
     print(json.dumps(asdict(shown)) if as_json else summary(shown))
     return DONE
+
+
+app.add_typer(detect_app)

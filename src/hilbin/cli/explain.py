@@ -11,7 +11,7 @@ from hilbin import parallel
 from hilbin.auto import ImageClassifier, TableClassifier
 from hilbin.auto.table_data import as_table
 from hilbin.cli._models import known_class, load_model
-from hilbin.cli._outcome import InputError, csv_text
+from hilbin.cli._outcome import InputError, csv_text, write_text
 from hilbin.cli._why_picture import why_picture
 from hilbin.files import write_whole
 from hilbin.images import read_image
@@ -95,7 +95,7 @@ def _of_row(
     whole = model.model_[0].input_columns_.size
     why = model.explain(table, row - 1, **asked, top=SHOWN if output is None else whole)
     if output is not None:
-        write_whole(output, as_csv(why).encode(errors="surrogateescape"))
+        write_text(output, as_csv(why))
     return replace(why, name=f"{path}:{row}", features=why.features[:SHOWN])
 
 

@@ -6,6 +6,7 @@ from typing import Any
 from hilbin import persist
 from hilbin.auto.base import accuracy_lines, counted
 from hilbin.cli._models import require_file
+from hilbin.persist.container import COMPACT_VERSION
 
 
 def info(model: str | Path) -> persist.ModelInfo:
@@ -39,6 +40,9 @@ def as_text(path: str | Path, found: persist.ModelInfo) -> str:
     """Return the same in lines for people."""
     about = found.metadata
     lines = [f"{path}: {found.class_name}, {found.n_bytes / 1e6:.1f} MB"]
+    if found.format == COMPACT_VERSION or found.rounded:
+        changes = [f"{place} by at most {change:.1e}" for place, change in found.rounded.items()]
+        lines.append(f"compact file; rounded: {'; '.join(changes) or 'nothing'}")
     if "kind" not in about:  # neither an ImageClassifier nor a TableClassifier
         notes = [f"{key}: {value}" for key, value in about.items()]
         return "\n".join([*lines, *notes, _versions(found.versions)])

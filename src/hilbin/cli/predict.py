@@ -130,7 +130,7 @@ def predict(
             if sort_into is not None:
                 raise InputError("--sort-into copies images; this model is of tables")
             return _of_tables(loaded, [Path(p) for p in paths], decide)
-        images = _listed([Path(p) for p in paths])
+        images = listed_images([Path(p) for p in paths])
         folder = None if sort_into is None else Path(sort_into)
         return _of_images(loaded, images, decide, folder, console)
 
@@ -155,7 +155,8 @@ def _decider(model: Model, top: int, threshold: float) -> Decide:
     return decide
 
 
-def _listed(paths: Sequence[Path]) -> list[Path]:
+def listed_images(paths: Sequence[Path]) -> list[Path]:
+    """Return image files, and those of folders."""
     images: list[Path] = []
     for path in paths:
         images += find_images(path) if path.is_dir() else [path]

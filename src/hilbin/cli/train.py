@@ -62,6 +62,8 @@ class TrainOptions:
         Whether to keep the cache afterwards.
     force : bool, default=False
         Whether to overwrite the output.
+    compact : bool, default=False
+        Whether to write a file of about a quarter of the size, as in :func:`hilbin.save`.
 
     Examples
     --------
@@ -89,6 +91,7 @@ class TrainOptions:
     id: str | None = None
     drop: tuple[str, ...] = ()
     class_weight: str | None = None
+    compact: bool = False
 
     def command(self) -> str:
         """Return the command line that asks for the same model."""
@@ -97,7 +100,8 @@ class TrainOptions:
             value = getattr(self, option.name)
             if option.name not in SILENT and value != option.default:
                 for one in value if isinstance(value, tuple) else (value,):
-                    words += [f"--{option.name.replace('_', '-')}", str(one)]
+                    flag = f"--{option.name.replace('_', '-')}"
+                    words += [flag] if one is True else [flag, str(one)]
         return shlex.join(words)
 
     def cache_folder(self) -> Path:
@@ -172,7 +176,7 @@ def train(options: TrainOptions, console: Console | None = None) -> Trained:
             hint = ("run the same command again to continue",) if images else ()
             raise KeyboardInterrupt(*hint) from None
     model.metadata_["command"] = options.command()
-    model.save(options.output)
+    model.save(options.output, compact=options.compact)
     if images and not options.keep_cache:
         Cache(options.cache_folder()).remove()
     return Trained(Path(options.output), os.path.getsize(options.output), model)
@@ -237,10 +241,15 @@ def check(options: TrainOptions) -> None:
         raise InputError(f"--class-weight: {options.class_weight!r} is not 'balanced'")
     if options.budget is not None:
         seconds_of(options.budget)
-    if options.seed < 0 or options.seed >= 2**32:
-        raise InputError(f"--seed must be from 0 to 4294967295, got {options.seed}")
+    require_seed(options.seed)
     require_writable(options.output)
     require_new(options.output, options.force)
+
+
+def require_seed(seed: int) -> None:
+    """Raise unless this is a seed that NumPy takes."""
+    if seed < 0 or seed >= 2**32:
+        raise InputError(f"--seed must be from 0 to 4294967295, got {seed}")
 
 
 def seconds_of(budget: str) -> float:
@@ -258,11 +267,22 @@ def seconds_of(budget: str) -> float:
     return float(match[1]) * UNITS[match[2]]
 
 
+def size_of(n_bytes: int) -> str:
+    """Return the size of a file in words.
+
+    Examples
+    --------
+    >>> from hilbin.cli.train import size_of
+    >>> size_of(4_200), size_of(4_200_000)
+    ('4 kB', '4.2 MB')
+    """
+    return f"{n_bytes / 1e6:.1f} MB" if n_bytes > 1e5 else f"{n_bytes / 1e3:.0f} kB"
+
+
 def summary(trained: Trained) -> str:
     """Return what the command prints."""
     about = trained.metadata
-    n = trained.n_bytes
-    size = f"{n / 1e6:.1f} MB" if n > 1e5 else f"{n / 1e3:.0f} kB"
+    size = size_of(trained.n_bytes)
     first, *rest = trained.model.summary().splitlines()
     lines = [f"{trained.output}: {first}, {size}", *rest]
     if about["suspicious"]:

@@ -16,7 +16,8 @@ al.) is, with :math:`a, b` the diagonals of :math:`A, B`,
     + \frac{\mathrm{tr} A\, \mathrm{tr} B}{(n-1)(n-2)} \Big) .
 
 **Features.** For :math:`k(x, x') = \langle z, z' \rangle`, :math:`T` is the squared norm of the
-sum of products of centered features, and all else is a sum over rows: :math:`O(n D^2)`.
+sum of products of centered features, and all else is a sum over rows: :math:`O(n D^2)`, in memory
+or over chunks (:mod:`hilbin.dependence.sums`).
 
 **Test.** Pairs that are shuffled are independent. The permutation test counts how many of
 :math:`R` shuffled statistics reach the one that is seen, :math:`p = (1 + \#\{T_\pi \ge T\}) / (1 +
@@ -41,12 +42,14 @@ from sklearn.utils import check_random_state
 
 from hilbin._arrays import Array, check_rows
 from hilbin._parameters import require_choice, require_whole
-from hilbin.dependence.views import View, as_view, as_views
+from hilbin.dependence.sums import PairSums, ViewSums, as_sums
+from hilbin.dependence.views import View, as_view
 from hilbin.kernels.alignment import targets
 
 METHODS = ("auto", "permutation", "gamma")
 MOST_PERMUTED = 500  # rows up to which "auto" takes permutations
-TIED = 1e-12  # share by which a shuffled statistic may be below one that it ties with
+TIED = 1e-12  # standard deviation over the mean of shuffled statistics that are all alike
+TIED_SHUFFLES = 1e-10  # share by which a shuffled statistic may be below one that it ties with
 
 
 def hsic(
@@ -60,12 +63,15 @@ def hsic(
     Parameters
     ----------
     X, Y : array-like or sparse of shape (n, d) and (n, e), or vectors of n numbers
-        Both descriptions, row for row; Gram matrices where the kernel is ``"precomputed"``.
+        Both descriptions, row for row; Gram matrices where the kernel is ``"precomputed"``. Rows
+        that do not fit into memory are anything that :func:`hilbin.stream.as_chunks` takes for
+        rows and targets, or chunks (X, Y) with ``Y=None``; they need maps.
     kernel_x, kernel_y : Kernel, map, "precomputed" or None
         Kernels, with rules resolved on the rows; ``None`` is ``Gaussian("median")``, or
         ``Gaussian("mean")`` where most rows are equal. With a map of :mod:`hilbin.maps`, or the
         linear kernel, on both sides nothing of the size of all pairs is computed: time grows with
-        the number of rows.
+        the number of rows, and rows may come in chunks. A map is then fitted to 10 000 rows drawn
+        at random.
     biased : bool, default True
         Whether the estimate may be too large by a share of 1/n, and is never negative.
 
@@ -83,8 +89,8 @@ def hsic(
     >>> round(hsic(x, abs(x - 0.45), Gaussian(4.0), Gaussian(4.0)), 6)
     0.012303
     """
-    x, y = as_views(X, Y, kernel_x, kernel_y, fewest=2 if biased else 4)
-    return _criterion(x, y, biased=biased)
+    sums = as_sums(X, Y, kernel_x, kernel_y, fewest=2 if biased else 4)
+    return _of_both(sums, biased=biased)
 
 
 def cka(
@@ -116,11 +122,12 @@ def cka(
     >>> cka(X[:, :2], X[:, 2:]) > 0.5
     True
     """
-    x, y = as_views(X, Y, kernel_x, kernel_y, fewest=2 if biased else 4)
-    own = _criterion(x, x, biased=biased), _criterion(y, y, biased=biased)
-    return (
-        _criterion(x, y, biased=biased) / float(np.sqrt(own[0] * own[1])) if min(own) > 0 else 0.0
-    )
+    sums = as_sums(X, Y, kernel_x, kernel_y, fewest=2 if biased else 4)
+    own = [
+        _criterion(sums.n, T, t * t, d, biased=biased)
+        for T, t, d in zip(sums.squares, sums.traces, sums.diagonals[:2], strict=True)
+    ]
+    return _of_both(sums, biased=biased) / float(np.sqrt(own[0] * own[1])) if min(own) > 0 else 0.0
 
 
 @dataclass(frozen=True)
@@ -173,7 +180,8 @@ def hsic_test(
         ``"permutation"`` counts how many shuffled pairs have a statistic as large, which is valid
         for any number of rows. ``"gamma"`` takes a gamma distribution of the exact mean and
         variance over all permutations: one look at both matrices, or at features, but below p of
-        some 1e-3 it is the tail of a guess. ``"auto"`` permutes up to 500 rows.
+        some 1e-3 it is the tail of a guess. ``"auto"`` permutes up to 500 rows; rows that come in
+        chunks cannot be permuted.
     n_permutations : int, default 999
         Number of permutations; ``pvalue`` is at least ``1 / (n_permutations + 1)``.
     random_state : int, RandomState or None, default 0
@@ -194,18 +202,22 @@ def hsic_test(
     """
     require_choice("method", method, METHODS)
     require_whole("n_permutations", n_permutations, 1)
-    x, y = as_views(X, Y, kernel_x, kernel_y, fewest=4)
+    sums = as_sums(X, Y, kernel_x, kernel_y, fewest=4)
+    views = isinstance(sums, ViewSums)
+    if method == "permutation" and not views:
+        raise ValueError('method="permutation" needs rows in memory: take "gamma"')
     if method == "auto":
-        method = "permutation" if len(x) <= MOST_PERMUTED else "gamma"
-    T = x.product(y)
-    mean, variance = _null_moments(x, y)
+        method = "permutation" if views and sums.n <= MOST_PERMUTED else "gamma"
+    T = sums.product
+    mean, variance = _null_moments(sums)
     if mean == 0:
         pvalue = 1.0
     elif method == "gamma":
         pvalue = _gamma_tail(T, mean, variance)
     else:
-        pvalue = _permuted_share(x, y, T, n_permutations, random_state)
-    scale = (len(x) - 1) ** 2
+        assert isinstance(sums, ViewSums)
+        pvalue = _permuted_share(sums.x, sums.y, n_permutations, random_state)
+    scale = (sums.n - 1) ** 2
     return HSICTest(T / scale, pvalue, mean / scale, variance / scale**2, method)
 
 
@@ -251,21 +263,21 @@ def hsic_scores(X: Any, y: Any, kernel: Any = None, *, task: str = "auto") -> Ar
     return scores
 
 
-def _criterion(x: View, y: View, *, biased: bool) -> float:
-    n, T = len(x), x.product(y)
+def _criterion(n: int, T: float, traces: float, diagonals: float, *, biased: bool) -> float:
+    """Return the criterion from products of the matrices, of their traces and of diagonals."""
     if biased:
         return T / (n - 1) ** 2
-    a, b = x.diagonal, y.diagonal
-    diagonals = n * float(a @ b) / (n - 2)
-    return float(T - diagonals + a.sum() * b.sum() / ((n - 1) * (n - 2))) / (n * (n - 3))
+    return (T - n * diagonals / (n - 2) + traces / ((n - 1) * (n - 2))) / (n * (n - 3))
 
 
-def _null_moments(x: View, y: View) -> tuple[float, float]:
-    """Return the mean and the variance of the product over all permutations of ``y``."""
-    n = len(x)
-    (t, t2, s2), (u, u2, v2) = (
-        (float(v.diagonal.sum()), v.product(v), float(v.diagonal @ v.diagonal)) for v in (x, y)
-    )
+def _of_both(sums: PairSums, *, biased: bool) -> float:
+    (t, u), (_, _, both) = sums.traces, sums.diagonals
+    return _criterion(sums.n, sums.product, t * u, both, biased=biased)
+
+
+def _null_moments(sums: PairSums) -> tuple[float, float]:
+    """Return the mean and the variance of the product over all permutations of one side."""
+    n, (t, u), (t2, u2), (s2, v2, _) = sums.n, sums.traces, sums.squares, sums.diagonals
     pairs = 2 * ((n - 1) * t2 - t**2) * ((n - 1) * u2 - u**2)
     own = (n * (n + 1) * s2 - (n - 1) * (t**2 + 2 * t2)) * (
         n * (n + 1) * v2 - (n - 1) * (u**2 + 2 * u2)
@@ -281,8 +293,9 @@ def _gamma_tail(T: float, mean: float, variance: float) -> float:
     return float(gamma.sf(T, mean**2 / variance, scale=variance / mean))
 
 
-def _permuted_share(x: View, y: View, T: float, n_permutations: int, random_state: Any) -> float:
+def _permuted_share(x: View, y: View, n_permutations: int, random_state: Any) -> float:
     random, n = check_random_state(random_state), len(x)
-    least = T * (1 - TIED)
-    reached = sum(x.product(y, random.permutation(n)) >= least for _ in range(n_permutations))
-    return (1 + reached) / (1 + n_permutations)
+    orders = np.array([np.arange(n), *(random.permutation(n) for _ in range(n_permutations))])
+    own, *shuffled = x.products(y, orders)
+    reached = np.count_nonzero(np.array(shuffled) >= own * (1 - TIED_SHUFFLES))
+    return float((1 + reached) / (1 + n_permutations))

@@ -17,12 +17,8 @@ never lowers it. Steps end where nothing rises, at a local optimum; the best of 
 The first starts give rows and places that are alike in their first two kernel components to each
 other, as ranks between 0 and 1; more starts are random.
 
-**Grids.** :math:`L = \exp(-m \|u - v\|^2 / \mathrm{median})` on the coordinates of the cells. For
-small :math:`m` the problem is smooth, for large :math:`m` it has detail and many optima: :math:`m =
-1, 2, 4, 8, 16` one after the other, each from the solution before, and steps while they gain more
-than a thousandth. At the end rows trade places in pairs as long as that gains anything.
-
-An assignment takes up to :math:`O(n^3)`: sort some thousands of rows, not more.
+An assignment takes up to :math:`O(n^3)`: match some thousands of rows, not more.
+:mod:`hilbin.dependence.grid` sorts more rows to a grid.
 
 **Reference.** N. Quadrianto, A. Smola, L. Song and T. Tuytelaars, *Kernelized Sorting*, 2010. C.
 Lampert, *Kernel Methods in Computer Vision*, section 9.2.
@@ -36,20 +32,15 @@ from typing import Any
 import numpy as np
 from scipy.linalg import eigh
 from scipy.optimize import linear_sum_assignment
-from scipy.spatial.distance import pdist, squareform
 from scipy.stats import rankdata
 from sklearn.utils import check_random_state
 
 from hilbin._arrays import Array
 from hilbin._parameters import require_whole
-from hilbin.dependence.swaps import swapped
 from hilbin.dependence.views import View, as_view, of_gram
 
-SHARPNESS = (1, 2, 4, 8, 16)  # values of m, one after the other
 MOST_STEPS = 100
 RISES = 1e-12  # share of the objective that is not rounding
-RISES_ON_GRID = 1e-3  # share below which a step on a grid is not worth an assignment
-RATIO = 4 / 3  # width by height of a grid that was not given
 
 
 @dataclass(frozen=True)
@@ -79,32 +70,6 @@ class Sorting:
     objective: float
     cka: float
     path: Array
-
-
-@dataclass(frozen=True)
-class GridSorting:
-    """What :func:`sort_to_grid` found.
-
-    Attributes
-    ----------
-    cells : ndarray of shape (n, 2)
-        The row and the column of the grid where each row of ``X`` is; all differ.
-    shape : (int, int)
-        Height and width of the grid.
-    objective, cka : float
-        As in :class:`Sorting`, for the sharpest kernel of cells.
-
-    Examples
-    --------
-    >>> from hilbin.dependence import sort_to_grid
-    >>> sort_to_grid([[3.0], [1], [2]], (1, 3)).shape
-    (1, 3)
-    """
-
-    cells: Array
-    shape: tuple[int, int]
-    objective: float
-    cka: float
 
 
 def kernelized_sorting(
@@ -151,7 +116,7 @@ def kernelized_sorting(
     require_whole("n_init", n_init, 1)
     x, y = as_view(X, kernel_x, "x"), as_view(Y, kernel_y, "y")
     n, n_places = len(x), len(y)
-    _require_room(n, n_places, "Y")
+    require_room(n, n_places, "Y")
     random = check_random_state(random_state)
     first = [_checked_start(start, n, n_places)] if start is not None else _component_starts(x, y)
     others = (random.permutation(n_places)[:n] for _ in range(n_init - 1))
@@ -160,69 +125,21 @@ def kernelized_sorting(
     return Sorting(places, path[-1], _alignment(x, y.gram, places), np.array(path))
 
 
-def sort_to_grid(X: Any, shape: Any = None, kernel: Any = None) -> GridSorting:
-    r"""Put rows into the cells of a grid so that rows that are alike are near each other.
-
-    It is :func:`kernelized_sorting` with the cells of the grid, under :math:`e^{-m \|u - v\|^2 /
-    \mathrm{median}}` with :math:`m` = 1, 2, 4, 8 and 16, one after the other.
-
-    Parameters
-    ----------
-    X : array-like or sparse of shape (n, d)
-        Rows, or their Gram matrix if ``kernel`` is ``"precomputed"``.
-    shape : (height, width) or array of bool of shape (height, width), optional
-        The grid, or a mask of the cells that may be used. There may be more cells than rows. By
-        default the smallest grid that is about 4 wide to 3 high.
-    kernel
-        Kernel of the rows, as in :func:`hsic`.
-
-    Returns
-    -------
-    sorting : GridSorting
-        :func:`hilbin.plot.montage` draws pictures at its ``cells``.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from hilbin.dependence import sort_to_grid
-    >>> X = np.random.default_rng(0).uniform(size=(20, 2))
-    >>> sorting = sort_to_grid(X, (4, 5))
-    >>> sorting.cells.shape, bool(sorting.cka > 0.5)
-    ((20, 2), True)
-    """
-    x = as_view(X, kernel, "x")
-    mask = _mask(shape, len(x))
-    cells = np.argwhere(mask)
-    _require_room(len(x), len(cells), "shape")
-    distances = squareform(pdist(cells, "sqeuclidean"))
-    near = distances / (np.median(pdist(cells, "sqeuclidean")) if len(cells) > 1 else 1)
-    corners = np.maximum(cells.max(axis=0), 1)
-    places = _assign(-_squared_distances(_ranks(_components(x.gram)), cells / corners))
-    for m in SHARPNESS:
-        L = np.exp(-m * near)
-        places, _ = _climb(x.gram, L, places, RISES_ON_GRID)
-    places = swapped(x.gram, L, places)
-    height, width = mask.shape
-    value = _objective(x.gram, L, places)
-    return GridSorting(cells[places], (height, width), value, _alignment(x, L, places))
-
-
-def _climb(Kc: Array, L: Array, places: Array, rises: float = RISES) -> tuple[Array, list[float]]:
+def _climb(Kc: Array, L: Array, places: Array) -> tuple[Array, list[float]]:
     """Take steps while the objective rises; return the best places, and the objective's path."""
     path = [_objective(Kc, L, places)]
     for _ in range(MOST_STEPS):
-        proposed = _assign(Kc @ L[places])
+        proposed = assign(Kc @ L[places])
         value = _objective(Kc, L, proposed)
-        gain = value - path[-1]
-        if gain > RISES * abs(path[-1]):
-            places = proposed
-            path.append(value)
-        if gain <= rises * abs(value):
+        if value - path[-1] <= RISES * abs(path[-1]):
             break
+        places = proposed
+        path.append(value)
     return places, path
 
 
-def _assign(gains: Array) -> Array:
+def assign(gains: Array) -> Array:
+    """Return the place of every row in the assignment of the largest sum."""
     places: Array = linear_sum_assignment(gains, maximize=True)[1]
     return places
 
@@ -240,12 +157,12 @@ def _alignment(x: View, L: Array, places: Array) -> float:
 
 def _component_starts(x: View, y: View) -> Iterator[Array]:
     """Give the matches by the ranks of two components, for all signs of them."""
-    here, there = _components(x.gram), _components(y.gram)
+    here, there = components(x.gram), components(y.gram)
     for signs in product((1, -1), repeat=2):
-        yield _assign(-_squared_distances(_ranks(here * signs), _ranks(there)))
+        yield assign(-_squared_distances(_ranks(here * signs), _ranks(there)))
 
 
-def _components(Kc: Array) -> Array:
+def components(Kc: Array) -> Array:
     """Return the first two kernel components; the largest entry of each is positive."""
     n = len(Kc)
     if n < 2:
@@ -266,7 +183,8 @@ def _squared_distances(rows: Array, others: Array) -> Array:
     return np.sum((rows[:, None] - others) ** 2, axis=2)
 
 
-def _require_room(n: int, n_places: int, name: str) -> None:
+def require_room(n: int, n_places: int, name: str) -> None:
+    """Raise if there are more rows than places."""
     if n > n_places:
         raise ValueError(f"X has {n} rows, but {name} has only {n_places} places for them")
 
@@ -277,21 +195,3 @@ def _checked_start(start: Any, n: int, n_places: int) -> Array:
     if not whole or np.unique(places).size < n or places.min() < 0 or places.max() >= n_places:
         raise ValueError(f"start must be {n} different whole numbers from 0 to {n_places - 1}")
     return places.astype(np.intp)
-
-
-def _mask(shape: Any, n: int) -> Array:
-    """Return which cells may be used."""
-    given = np.asarray(_default_shape(n) if shape is None else shape)
-    if given.ndim == 2 and given.dtype == bool:
-        return given
-    if given.shape != (2,) or given.dtype.kind not in "iu" or given.min() < 1:
-        raise ValueError(
-            f"shape must be (height, width), or a mask of bool of two dimensions, got {shape!r}"
-        )
-    return np.ones(given, bool)
-
-
-def _default_shape(n: int) -> tuple[int, int]:
-    """Return the grid of n cells, or a few more, whose sides are nearest to 4 and 3."""
-    height = max(1, round(np.sqrt(n / RATIO)))
-    return height, -(-n // height)

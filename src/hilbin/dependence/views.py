@@ -1,8 +1,13 @@
-"""One side of a dependence: rows under a kernel, as a centered Gram matrix or centered features.
+r"""One side of a dependence: rows under a kernel, as a centered Gram matrix or centered features.
 
 What measures of dependence ask of a side is the diagonal and the norm of its centered Gram matrix;
 of two sides, the product of both matrices. Features give all of them without a matrix of all pairs
 of rows, in time that grows with the number of rows.
+
+**Permutations.** With :math:`A = F \mathrm{diag}(f) F^\top` and :math:`B = G \mathrm{diag}(g)
+G^\top`, the product of :math:`A` and a permuted :math:`B` is :math:`\sum_{ab} f_a g_b (F^\top P
+G)_{ab}^2`. Eigenvalues of a smooth kernel fall so fast that few columns have all but rounding; many
+permutations are then one product of matrices.
 """
 
 from contextlib import suppress
@@ -18,6 +23,8 @@ from hilbin.kernels import Gaussian, Kernel, Linear
 from hilbin.kernels.scaling import centered, square
 
 SYMMETRIC = 1e-8  # largest difference of K and its transpose, in units of the largest entry
+FEW_FACTORS = 8  # columns of one view times those of the other, over rows, that beat all pairs
+AT_A_TIME = 1 << 20  # values of permuted columns
 CONSTANT = 1e-12  # trace of a centered matrix, in units of that of the matrix, that is rounding
 
 
@@ -46,6 +53,19 @@ class View:
             return np.einsum("ij,ij->i", self.features, self.features)
         return np.diag(self.gram).copy()
 
+    @cached_property
+    def factors(self) -> tuple[Array, Array]:
+        """Columns ``F`` and their weights ``f``: the matrix is ``F diag(f) F^T``, but for rounding.
+
+        Smooth kernels of few columns need few.
+        """
+        if self.features is not None:
+            return self.features, np.ones(self.features.shape[1])
+        values, vectors = np.linalg.eigh(self.gram)
+        sizes = np.abs(values)
+        kept = sizes > len(values) * np.finfo(float).eps * sizes.max(initial=0)
+        return vectors[:, kept], values[kept]
+
     def product(self, other: "View", order: Array | None = None) -> float:
         """Return the sum of the products of the entries of both matrices.
 
@@ -54,8 +74,22 @@ class View:
         if self.features is not None and other.features is not None:
             rows = other.features if order is None else other.features[order]
             return float(np.sum((self.features.T @ rows) ** 2))
-        matrix = other.gram if order is None else other.gram[np.ix_(order, order)]
+        matrix = other.gram if order is None else other.gram[order][:, order]
         return float(np.vdot(self.gram, matrix))
+
+    def products(self, other: "View", orders: Array) -> Array:
+        """Return the products for several orders, each a row, of the rows of the other view."""
+        (F, f), (G, g) = self.factors, other.factors
+        if F.shape[1] * G.shape[1] > FEW_FACTORS * len(F):
+            return np.array([self.product(other, order) for order in orders])
+        found = np.empty(len(orders))
+        height = max(1, AT_A_TIME // max(1, G.size))
+        for begin in range(0, len(orders), height):
+            some = orders[begin : begin + height]
+            stacked = G[some.T].reshape(len(F), -1)
+            inner = (F.T @ stacked).reshape(f.size, len(some), g.size)
+            found[begin : begin + height] = np.einsum("a,aob,b->o", f, inner**2, g)
+        return found
 
 
 def as_views(X: Any, Y: Any, kernel_x: Any, kernel_y: Any, *, fewest: int) -> tuple[View, View]:
@@ -76,11 +110,13 @@ def as_view(X: Any, kernel: Any, side: str) -> View:
     name = side.upper()
     if isinstance(kernel, str) and kernel == "precomputed":
         return of_gram(symmetric(X, name))
+    rows = _as_rows(X, name)
     if kernel is None:
-        kernel = _default_kernel(check_rows(_as_rows(X, name), name))
+        rows = check_rows(rows, name)
+        return of_gram(square(_default_kernel(rows).gram(rows), name))
     if not isinstance(kernel, Kernel):
-        return _of_map(kernel, _as_rows(X, name), side)
-    rows = check_rows(_as_rows(X, name), name, nonnegative=kernel._demand())
+        return _of_map(kernel, rows, side)
+    rows = check_rows(rows, name, nonnegative=kernel._demand())
     if type(kernel) is Linear and rows.shape[1] < rows.shape[0]:
         return _of_features(to_dense(rows))
     return of_gram(square(kernel.resolve(rows, random_state=0).gram(rows), name))

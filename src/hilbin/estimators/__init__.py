@@ -4,11 +4,16 @@ The families are sub-packages: :mod:`~hilbin.estimators.intersection` (one funct
 :mod:`~hilbin.estimators.kernel` (any kernel, by support vectors),
 :mod:`~hilbin.estimators.multiple` (several kernels: their weights and parameters),
 :mod:`~hilbin.estimators.clustering` (any kernel, without labels),
-:mod:`~hilbin.estimators.reduction` (few coordinates, by kernels or explicit features) and
+:mod:`~hilbin.estimators.reduction` (few coordinates, by kernels or explicit features),
+:mod:`~hilbin.estimators.structured` (outputs that are structures) and
 :mod:`~hilbin.estimators.linear` (explicit features, out of core). A new estimator is entered here;
 persistence, the reference and the tests take it from this list.
 """
 
+from hilbin.estimators.clustering.coordinates import (
+    CorrelationalClustering,
+    KernelPCAClustering,
+)
 from hilbin.estimators.clustering.kmeans import KernelKMeans
 from hilbin.estimators.clustering.quantizer import KernelQuantizer
 from hilbin.estimators.clustering.spectral import GraphClustering
@@ -22,7 +27,9 @@ from hilbin.estimators.kernel.outliers import SVDD, KernelOneClass
 from hilbin.estimators.kernel.ridge import KernelRidge
 from hilbin.estimators.kernel.svc import KernelSVC
 from hilbin.estimators.kernel.svr import KernelSVR
+from hilbin.estimators.linear.cca import StreamCCA
 from hilbin.estimators.linear.cost import CostEstimate
+from hilbin.estimators.linear.kmeans import StreamKMeans
 from hilbin.estimators.linear.landmarks import stream_landmarks
 from hilbin.estimators.linear.pca import StreamPCA
 from hilbin.estimators.linear.ridge import MapRidge, MapRidgeClassifier
@@ -36,12 +43,18 @@ from hilbin.estimators.probability import ScoreCalibration
 from hilbin.estimators.reduction.cca import KernelCCA
 from hilbin.estimators.reduction.discriminant import KernelDiscriminant
 from hilbin.estimators.reduction.pca import KernelPCA
+from hilbin.estimators.structured.grid import GridModel
+from hilbin.estimators.structured.models import ChainModel, MulticlassModel
+from hilbin.estimators.structured.svm import StructuredSVM
 
 __all__ = [
     "SVDD",
     "AlignedKernel",
+    "ChainModel",
+    "CorrelationalClustering",
     "CostEstimate",
     "GraphClustering",
+    "GridModel",
     "HistogramBinner",
     "InfiniteKernelSVC",
     "IntersectionSVC",
@@ -51,6 +64,7 @@ __all__ = [
     "KernelKMeans",
     "KernelOneClass",
     "KernelPCA",
+    "KernelPCAClustering",
     "KernelQuantizer",
     "KernelRidge",
     "KernelSVC",
@@ -60,12 +74,16 @@ __all__ = [
     "MapRidgeClassifier",
     "MapSVC",
     "MapSVR",
+    "MulticlassModel",
     "MultipleKernelRidge",
     "MultipleKernelRidgeClassifier",
     "MultipleKernelSVC",
     "ScoreCalibration",
     "ShapeFunction",
+    "StreamCCA",
+    "StreamKMeans",
     "StreamPCA",
+    "StructuredSVM",
     "SupportVectorClustering",
     "Tuning",
     "compare_with_linear",

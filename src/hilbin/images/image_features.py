@@ -113,6 +113,8 @@ class ImageFeatures(ImageTransformer):
         pairs = all(isinstance(part, tuple) and len(part) == 2 for part in self.parts_)
         known = pairs and all(isinstance(part, ImageTransformer) for _, part in self.parts_)
         require(known and len(self.parts_) > 0, "parts_ are not image transformers")
+        names = {name for name, _ in self.parts_ if isinstance(name, str)}
+        require(len(names) == len(self.parts_), "parts_ have no names of their own")
         numbers = all(isinstance(w, float) for w in self.weights_)
         require(
             numbers and len(self.weights_) == len(self.parts_), "weights_ are not those of parts_"

@@ -7,7 +7,8 @@ values are brought to 8 bits. What cannot be read is an :class:`ImageError` that
 """
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, cast
 
 import numpy as np
@@ -21,6 +22,7 @@ Source = str | os.PathLike[str] | Array
 
 MAX_PIXELS = 100_000_000
 MOST_SIDE = 1 << 15  # pixels of what descriptors work on
+ORIENTATION, TURNED = 0x0112, (5, 6, 7, 8)  # of EXIF; width and height are swapped
 _WHITE = (255, 255, 255, 255)
 
 
@@ -181,19 +183,50 @@ def source_name(source: Any, place: int) -> str:
     return os.fspath(source) if isinstance(source, str | os.PathLike) else f"images[{place}]"
 
 
+def image_size(path: str | os.PathLike[str]) -> tuple[int, int]:
+    """Return (width, height) of an image file after the rotation it asks for, without decoding it.
+
+    Raises :class:`ImageError` as :func:`read_image` does.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from PIL import Image
+    >>> from hilbin.images.read import image_size
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     Image.new("L", (30, 20)).save(Path(folder) / "a.png")
+    ...     image_size(Path(folder) / "a.png")
+    (30, 20)
+    """
+    with _opened(os.fspath(path)) as picture:
+        width, height = picture.size
+        turned = picture.getexif().get(ORIENTATION) in TURNED
+        return (height, width) if turned else (width, height)
+
+
 def _open(path: str, max_side: int | None, color: bool, max_pixels: int) -> Any:
+    with _opened(path) as picture:
+        from PIL import ImageOps
+
+        width, height = picture.size
+        _refuse_bomb(path, height, width, max_pixels)
+        if max_side is not None:
+            picture.draft(None, (max_side, max_side))
+        picture.load()
+        return _plain(ImageOps.exif_transpose(picture), color)
+
+
+@contextmanager
+def _opened(path: str) -> Iterator[Any]:
+    """Open an image file; whatever goes wrong with it is an ``ImageError``."""
     Image = pillow()
-    from PIL import ImageOps, UnidentifiedImageError
+    from PIL import UnidentifiedImageError
 
     try:
         require_regular(path)
         with Image.open(path) as picture:
-            width, height = picture.size
-            _refuse_bomb(path, height, width, max_pixels)
-            if max_side is not None:
-                picture.draft(None, (max_side, max_side))
-            picture.load()
-            return _plain(ImageOps.exif_transpose(picture), color)
+            yield picture
     except ImageError:
         raise
     except UnidentifiedImageError:

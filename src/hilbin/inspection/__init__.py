@@ -20,6 +20,7 @@ from hilbin.inspection.additive import (
 from hilbin.inspection.collect import collect_evidence
 from hilbin.inspection.duplicates import (
     difference_hash,
+    duplicate_groups,
     find_duplicates,
     hash_distances,
     near_duplicates,
@@ -52,6 +53,7 @@ __all__ = [
     "collect_evidence",
     "contributions",
     "difference_hash",
+    "duplicate_groups",
     "explain_image",
     "explain_row",
     "find_duplicates",

@@ -1,16 +1,19 @@
-"""Near-duplicates: test images that are nearly training images, and make accuracy look better.
+"""Near-duplicates: images that are nearly the same, in one set or between two.
 
-Two images are compared by their difference hashes: an image becomes 16 rows of 17 gray values, and
-every bit says whether a value is larger than the one to its left. These 256 bits hardly change
-when an image is scaled, compressed again or brightened. Two photographs of which few bits differ
-are nearly the same. The hash of an image without contrast, or of a plain gradient, has nearly no
-ones or nearly no zeros; many images share it, so that it proves nothing.
+Test images that are nearly training images make accuracy look better. Two images are compared by
+their difference hashes: an image becomes 16 rows of 17 gray values, and every bit says whether a
+value is larger than the one to its left. These 256 bits hardly change when an image is scaled,
+compressed again or brightened. Two photographs of which few bits differ are nearly the same. The
+hash of an image without contrast, or of a plain gradient, has nearly no ones or nearly no zeros;
+many images share it, so that it proves nothing.
 """
 
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
+from scipy.sparse.csgraph import connected_components
 
 from hilbin import parallel
 from hilbin._arrays import Array
@@ -68,16 +71,16 @@ def hash_distances(hashes: Sequence[str], others: Sequence[str]) -> Array:
     >>> hash_distances(["00" * 32], ["00" * 32, "03" + "00" * 31])
     array([[0, 2]])
     """
-    first, second = _bytes(hashes), _bytes(others)
+    first, second = _words(hashes), _words(others)
     differing = np.empty((len(first), len(second)), np.int64)
     for i, row in enumerate(first):
         differing[i] = np.bitwise_count(row ^ second).sum(axis=1)
     return differing
 
 
-def _bytes(hashes: Sequence[str]) -> Array:
+def _words(hashes: Sequence[str]) -> Array:
     joined = bytes.fromhex("".join(hashes))
-    return np.frombuffer(joined, np.uint8).reshape(-1, BITS // 8)
+    return np.frombuffer(joined, np.uint64).reshape(-1, BITS // 64)
 
 
 def near_duplicates(test: Sequence[Any], train: Sequence[Any]) -> list[Pair]:
@@ -117,11 +120,62 @@ def near_duplicates(test: Sequence[Any], train: Sequence[Any]) -> list[Pair]:
     return sorted(pairs, key=lambda pair: pair[2])
 
 
+def duplicate_groups(
+    images: Sequence[Any], digests: Sequence[str] | None = None
+) -> list[list[int]]:
+    """Find images of one set that are nearly the same, or the same.
+
+    Images of which few bits of the difference hashes differ belong together, and so do those that
+    others connect.
+
+    Parameters
+    ----------
+    images : sequence of paths or uint8 arrays, or of hashes
+        As in :func:`near_duplicates`.
+    digests : sequence of str, optional
+        What is the same for two images if they are equal, such as a digest of the file. Images
+        without contrast, whose hashes prove nothing, are found by this alone.
+
+    Returns
+    -------
+    groups : list of lists of int
+        Places of images that belong together, two at least; the largest groups first.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hilbin.inspection import duplicate_groups
+    >>> images = np.random.default_rng(0).integers(0, 256, (4, 17, 17), np.uint8)
+    >>> darker = (0.8 * images[2]).astype(np.uint8)
+    >>> duplicate_groups([*images, darker])
+    [[2, 4]]
+    """
+    hashes = _hashes(images)
+    telling = np.array(_telling(hashes), int)
+    pairs = [np.empty((2, 0), int)]
+    for begin, end in parallel.ranges(len(telling), CHUNK):
+        here, there = telling[begin:end], telling[begin:]
+        apart = hash_distances([hashes[i] for i in here], [hashes[j] for j in there])
+        i, j = np.nonzero(apart <= MOST_DIFFERENT)
+        pairs.append(np.array([here[i], there[j]]))
+    if digests is not None:
+        _, first, place = np.unique(list(digests), return_index=True, return_inverse=True)
+        pairs.append(np.array([np.arange(len(hashes)), first[place]]))
+    i, j = np.concatenate(pairs, axis=1)
+    linked = sp.coo_array((np.ones(i.size), (i, j)), shape=(len(hashes), len(hashes)))
+    _, labels = connected_components(linked, directed=False)
+    found: dict[int, list[int]] = {}
+    for at, label in enumerate(labels.tolist()):
+        found.setdefault(label, []).append(at)
+    return sorted((g for g in found.values() if len(g) > 1), key=len, reverse=True)
+
+
 def _hashes(images: Sequence[Any]) -> list[str]:
-    return [one if _is_hash(one) else difference_hash(one) for one in images]
+    return [one if is_hash(one) else difference_hash(one) for one in images]
 
 
-def _is_hash(one: Any) -> bool:
+def is_hash(one: Any) -> bool:
+    """Tell whether this is a hash, not the name of a file."""
     return isinstance(one, str) and len(one) == BITS // 4 and not set(one) - set("0123456789abcdef")
 
 

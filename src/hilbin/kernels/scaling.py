@@ -70,8 +70,8 @@ def square(K: Any, name: str = "K") -> Array:
 
 def centered(K: Array) -> Array:
     """Return ``HKH``, whose rows and columns sum to 0."""
-    means = K.mean(axis=0)
-    found: Array = K - means - K.mean(axis=1)[:, None] + means.mean()
+    found: Array = K - K.mean(axis=0)
+    found -= found.mean(axis=1)[:, None]
     return found
 
 

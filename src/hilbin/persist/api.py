@@ -4,7 +4,7 @@ import json
 import os
 import warnings
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.metadata import version
 from typing import Any
 
@@ -36,6 +36,8 @@ class ModelInfo:
         The metadata given to :func:`save`.
     n_bytes : int
         Size of the file.
+    rounded : dict of float
+        For a compact file, the arrays that are rounded, and the largest change of their numbers.
 
     Examples
     --------
@@ -49,6 +51,7 @@ class ModelInfo:
     versions: dict[str, str]
     metadata: dict[str, Any]
     n_bytes: int
+    rounded: dict[str, float] = field(default_factory=dict)
 
 
 def save(
@@ -57,6 +60,7 @@ def save(
     *,
     metadata: dict[str, Any] | None = None,
     classes: Iterable[type] = (),
+    compact: bool = False,
 ) -> None:
     """Write a model to one file, whole or not at all.
 
@@ -75,6 +79,13 @@ def save(
     classes : iterable of class, optional
         Classes of your own that the model contains. Their objects are saved by their attributes;
         :func:`load` needs the same classes, and tells them apart by their names.
+    compact : bool, default=False
+        Whether to write a file of about a quarter of the size or less. Look-up tables and weights
+        of many features are rounded to multiples of a power of two, as small as the size allows and
+        at most 1/512 of their root mean square, and all arrays are compressed; whatever else the
+        model has is kept to the last bit. Scores typically change by less than a thousandth of
+        their standard deviation (:doc:`/saving`). Prediction is as fast as before, loading takes
+        longer.
 
     Raises
     ------
@@ -97,7 +108,7 @@ def save(
     """
     registry = Registry(classes)
     notes = _checked_metadata(metadata)
-    encoder = Encoder(registry)
+    encoder = Encoder(registry, compact=compact)
     try:
         root = encoder.value(model, "model")
     except RecursionError:
@@ -109,7 +120,9 @@ def save(
         "nodes": encoder.nodes,
         "model": root,
     }
-    container.write(path, header, encoder.arrays)
+    if compact:
+        header["rounded"] = encoder.rounded
+    container.write(path, header, encoder.arrays, encoder.steps if compact else None)
 
 
 def load(path: str | os.PathLike[str], *, classes: Iterable[type] = ()) -> Any:
@@ -198,7 +211,10 @@ def info(path: str | os.PathLike[str]) -> ModelInfo:
             said = header["class"], header["versions"], header["metadata"]
         except KeyError as error:
             container.refuse(file, f"is malformed: it does not say its {error}")
-    return ModelInfo(container.VERSION, *said, size)
+        rounded = header.get("rounded", {})
+        if not isinstance(rounded, dict) or not {*map(type, rounded.values())} <= {float}:
+            container.refuse(file, "is malformed: it does not say what is rounded")
+    return ModelInfo(header["format"], *said, size, rounded)
 
 
 def _checked_metadata(metadata: Any) -> dict[str, Any]:

@@ -20,6 +20,7 @@ import scipy.sparse as sp
 from scipy.sparse.linalg import aslinearoperator
 
 from hilbin._arrays import Array, check_sparse
+from hilbin.persist import packing
 from hilbin.persist.container import is_storable
 from hilbin.persist.errors import UnsupportedModelError
 from hilbin.persist.foreign import listed
@@ -37,12 +38,18 @@ SCALARS = (str, int, float, np.generic, types.NoneType)
 
 
 class Encoder:
-    """Make ``nodes`` and ``arrays`` of the values it is given."""
+    """Make ``nodes`` and ``arrays`` of the values it is given.
 
-    def __init__(self, registry: Registry) -> None:
-        self.registry = registry
+    If ``compact``, arrays that a class names in ``_rounded`` are rounded: ``steps`` has the steps
+    of arrays by place, and ``rounded`` the largest change of a number by the name of the array.
+    """
+
+    def __init__(self, registry: Registry, *, compact: bool = False) -> None:
+        self.registry, self.compact = registry, compact
         self.nodes: list[list[Any]] = []
         self.arrays: list[Array] = []
+        self.steps: dict[int, float] = {}
+        self.rounded: dict[str, float] = {}
         self._known: dict[int, tuple[int, Any]] = {}  # the object is kept, so its id stays its own
         self._open: set[int] = set()
 
@@ -98,7 +105,24 @@ class Encoder:
         if name is None:
             raise UnsupportedModelError(_unsavable(x, where))
         state = saved_attributes(cls, vars(x))
-        return ["object", name, *([a, self.value(v, f"{where}.{a}")] for a, v in state.items())]
+        may_round = getattr(cls, "_rounded", ()) if self.compact else ()
+        return [
+            "object",
+            name,
+            *(
+                [a, (self._rounded if a in may_round else self.value)(v, f"{where}.{a}")]
+                for a, v in state.items()
+            ),
+        ]
+
+    def _rounded(self, x: Any, where: str) -> Any:
+        step = packing.step_of(x)
+        if step is None:
+            return self.value(x, where)
+        reference = self.value(packing.rounded(x, step), where)
+        _, place = self.nodes[reference[0]]
+        self.steps[place], self.rounded[where] = step, step / 2
+        return reference
 
     def _sequence(self, x: Any, where: str) -> list[Any]:
         return [type(x).__name__, *(self.value(v, f"{where}[{i}]") for i, v in enumerate(x))]

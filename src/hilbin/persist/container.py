@@ -16,6 +16,9 @@ Offset  Bytes  Content
 Numbers are little-endian. The header names the arrays in their order (dtype, shape, order of
 storage), the length of all of them and their SHA-256, so that no byte of the file can change
 unnoticed, and the header can be read alone. The preamble is the same in all versions of the format.
+Format 1 has the bytes of arrays as they are in memory. In format 2, of compact files, they are
+packed (:mod:`hilbin.persist.packing`), and the header also has the number of packed bytes and the
+coding of each array.
 """
 
 import hashlib
@@ -25,16 +28,17 @@ import os
 import re
 import struct
 from collections.abc import Iterator, Sequence
-from typing import IO, Any, NoReturn
+from typing import IO, Any, NamedTuple, NoReturn
 
 import numpy as np
 
 from hilbin._arrays import Array
 from hilbin.files import written_whole
+from hilbin.persist import packing
 from hilbin.persist.errors import ModelFileError
 
 MAGIC = b"\x89HILBIN\n"
-VERSION = 1
+VERSION, COMPACT_VERSION = 1, 2
 PREAMBLE = struct.Struct("<8sIIQQ")
 START = PREAMBLE.size + hashlib.sha256().digest_size
 ALIGN = 64
@@ -54,26 +58,45 @@ def describe(array: Array) -> list[Any]:
     return [array.dtype.str, list(array.shape), "C" if array.flags.c_contiguous else "F"]
 
 
-def write(path: str | os.PathLike[str], header: dict[str, Any], arrays: Sequence[Array]) -> None:
-    """Write ``header`` and contiguous little-endian ``arrays``, whole or not at all."""
+def write(
+    path: str | os.PathLike[str],
+    header: dict[str, Any],
+    arrays: Sequence[Array],
+    steps: dict[int, float] | None = None,
+) -> None:
+    """Write ``header`` and contiguous little-endian ``arrays``, whole or not at all.
+
+    With ``steps`` the file is compact: they are those of the arrays that were rounded, by place.
+    """
+    version, described = VERSION, [describe(array) for array in arrays]
+    stored: Sequence[Any] = [_raw(array) for array in arrays]
+    if steps is not None:
+        packed = [packing.pack(array, steps.get(i)) for i, array in enumerate(arrays)]
+        if _may_unpack(sum(map(len, stored)), sum(len(content) for content, _ in packed)):
+            version, stored = COMPACT_VERSION, [content for content, _ in packed]
+            both = zip(described, packed, strict=True)
+            described = [[*said, len(content), coding] for said, (content, coding) in both]
     digest, length = hashlib.sha256(), 0
-    for piece in _pieces(arrays):
+    for piece in _pieces(stored):
         digest.update(piece)
         length += len(piece)
-    described = [describe(array) for array in arrays]
     header = {**header, "arrays": described, "data": [length, digest.hexdigest()]}
     text = json.dumps(header, separators=(",", ":"), allow_nan=False).encode()
     text += b" " * (-len(text) % ALIGN)
-    preamble = PREAMBLE.pack(MAGIC, VERSION, 0, len(text), START + len(text) + length)
+    preamble = PREAMBLE.pack(MAGIC, version, 0, len(text), START + len(text) + length)
     with written_whole(path) as file:
         file.write(preamble + hashlib.sha256(preamble + text).digest() + text)
-        for piece in _pieces(arrays):
+        for piece in _pieces(stored):
             file.write(piece)
 
 
-def _pieces(arrays: Sequence[Array]) -> Iterator[Any]:
-    for array in arrays:
-        raw = _raw(array)
+def _may_unpack(n_bytes: int, n_packed: int) -> bool:
+    """Say whether so many bytes may come of so few: a small file must not take all memory."""
+    return n_bytes <= packing.MOST_RATIO * n_packed + packing.ROOM
+
+
+def _pieces(stored: Sequence[Any]) -> Iterator[Any]:
+    for raw in stored:
         yield raw
         yield bytes(-len(raw) % ALIGN)
 
@@ -98,9 +121,9 @@ def read_header(file: IO[bytes]) -> dict[str, Any]:
     expected = hashlib.sha256(start[: PREAMBLE.size] + text).digest()
     if expected != start[PREAMBLE.size :]:
         refuse(file, "is corrupted: its header does not have the checksum it should have")
-    if version != VERSION:
-        reads = f"is of format {version}, and this hilbin reads format {VERSION} alone"
-        refuse(file, f"{reads}; a newer hilbin reads it" if version > VERSION else reads)
+    if version not in (VERSION, COMPACT_VERSION):
+        reads = f"is of format {version}, and this hilbin reads {VERSION} and {COMPACT_VERSION}"
+        refuse(file, f"{reads}; a newer hilbin reads it" if version else reads)
     if size != file_length:
         _refuse_length(file, size, file_length)
     try:
@@ -109,7 +132,45 @@ def read_header(file: IO[bytes]) -> dict[str, Any]:
             raise ValueError("the header is no object")
     except (ValueError, RecursionError) as error:
         refuse(file, f"is malformed: {error}")
-    return header
+    return {**header, "format": version}
+
+
+class Stored(NamedTuple):
+    """What the header says of an array; ``n_packed`` and ``coding`` are those of format 2."""
+
+    dtype: str
+    shape: list[int]
+    order: Any
+    n_packed: int | None = None
+    coding: Any = None
+
+    @property
+    def n_unpacked(self) -> int:
+        """Number of bytes in memory."""
+        return int(np.dtype(self.dtype).itemsize * math.prod(self.shape))
+
+    @property
+    def n_bytes(self) -> int:
+        """Number of bytes in the file, without those that fill up."""
+        return self.n_unpacked if self.n_packed is None else self.n_packed
+
+    def read(self, file: IO[bytes], digest: Any) -> Array:
+        """Return the array, or its packed bytes, and add what was read to the digest."""
+        packed = self.n_packed is not None
+        shape, dtype = (self.n_packed, "|u1") if packed else (self.shape, self.dtype)
+        array: Array = np.empty(shape, dtype, order=self.order)  # type: ignore[arg-type]
+        raw = _raw(array)
+        # A file that shrinks meanwhile leaves zeros or garbage, which the digest shows.
+        file.readinto(raw)  # type: ignore[attr-defined]
+        digest.update(raw)
+        digest.update(file.read(-self.n_bytes % ALIGN))
+        return array
+
+    def unpacked(self, array: Array) -> Array:
+        """Return the array that was read, unpacked if it was packed."""
+        if self.n_packed is None:
+            return array
+        return packing.unpack(array.tobytes(), self.dtype, self.shape, self.order, self.coding)
 
 
 def read_arrays(file: IO[bytes], header: dict[str, Any]) -> list[Array]:
@@ -119,23 +180,17 @@ def read_arrays(file: IO[bytes], header: dict[str, Any]) -> list[Array]:
     """
     there = os.fstat(file.fileno()).st_size - file.tell()
     length, expected = header["data"]
-    sizes = [_checked_bytes(*described) for described in header["arrays"]]
-    total = sum(size + -size % ALIGN for size in sizes)
+    stored = [_checked(Stored(*said), header["format"]) for said in header["arrays"]]
+    total = sum(one.n_bytes + -one.n_bytes % ALIGN for one in stored)
     if not total == length == there:
         raise ValueError(f"its arrays take {total} bytes, but {there} follow the header")
+    if not _may_unpack(sum(one.n_unpacked for one in stored), total):
+        raise ValueError("its arrays would unpack to far more than the file holds")
     digest = hashlib.sha256()
-    arrays = []
-    for (dtype, shape, order), size in zip(header["arrays"], sizes, strict=True):
-        array = np.empty(shape, dtype, order=order)
-        raw = _raw(array)
-        padding = bytes(-size % ALIGN)
-        # A file that shrinks meanwhile leaves zeros or garbage, which the digest shows.
-        file.readinto(raw)  # type: ignore[attr-defined]
-        digest.update(raw)
-        digest.update(file.read(len(padding)))
-        arrays.append(array)
+    read = [one.read(file, digest) for one in stored]
     if digest.hexdigest() != expected:
         refuse(file, "is corrupted: its arrays do not have the checksum they should have")
+    arrays = [one.unpacked(array) for one, array in zip(stored, read, strict=True)]
     for array in arrays:
         _require_values(array)
     return [array.astype(array.dtype.newbyteorder("="), copy=False) for array in arrays]
@@ -172,12 +227,19 @@ def _no_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is no JSON")
 
 
-def _checked_bytes(dtype: Any, shape: Any, order: Any) -> int:
-    """Return the number of bytes of an array that the header describes."""
-    sizes = isinstance(shape, list) and all(type(n) is int and 0 <= n < 2**63 for n in shape)
-    if not (isinstance(dtype, str) and is_storable(dtype) and sizes and order in ("C", "F")):
-        raise ValueError(f"{[dtype, shape, order]} is no array")
-    return np.dtype(dtype).itemsize * math.prod(shape)
+def _checked(stored: Stored, version: int) -> Stored:
+    """Return what the header says of an array, if it describes one of this version."""
+    sizes = isinstance(stored.shape, list) and all(map(_is_size, stored.shape))
+    known = isinstance(stored.dtype, str) and is_storable(stored.dtype)
+    packed = version == COMPACT_VERSION
+    fits = _is_size(stored.n_packed) if packed else stored.n_packed is stored.coding is None
+    if not (known and sizes and stored.order in ("C", "F") and fits):
+        raise ValueError(f"{[*stored]} is no array")
+    return stored
+
+
+def _is_size(n: Any) -> bool:
+    return type(n) is int and 0 <= n < 2**63
 
 
 def _require_values(array: Array) -> None:

@@ -21,6 +21,7 @@ from hilbin.persist.foreign import STATES, check_foreign
 
 PACKAGES = (
     "hilbin.auto",
+    "hilbin.detect",
     "hilbin.estimators",
     "hilbin.images",
     "hilbin.kernels",

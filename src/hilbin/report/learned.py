@@ -341,10 +341,14 @@ def unreadable(context: Context) -> Html:
         return Html("")
     if not given:
         return section("unreadable", "Unreadable files", "All files could be read.")
-    rows = [(file_name(short(file)), short(why)) for file, why in given[: context.caps.rows]]
-    lead = "These files were left out of training and test. " + shown_of(
-        len(rows), len(given), "files"
-    )
+    lead = "These files were left out of training and test. "
+    return unreadable_list(given, lead, context.caps.rows)
+
+
+def unreadable_list(given: Sequence[tuple[str, str]], lead: str, most: int) -> Html:
+    """List files that could not be read, and why."""
+    rows = [(file_name(short(file)), short(why)) for file, why in given[:most]]
+    lead += shown_of(len(rows), len(given), "files")
     return section("unreadable", "Unreadable files", lead, table(("file", "reason"), rows, "plain"))
 
 
@@ -361,6 +365,11 @@ def provenance(context: Context) -> Html:
         (f"time: {short(step)}", duration(seconds))
         for step, seconds in list(evidence.timings.items())[:most]
     ]
+    return provenance_list(facts)
+
+
+def provenance_list(facts: Sequence[tuple[str, str]]) -> Html:
+    """List facts about how a model was made."""
     rows = join(
         fill("<div><dt>{k}</dt><dd><code>{v}</code></dd></div>", k=k, v=v) for k, v in facts
     )

@@ -1,11 +1,10 @@
 """Which examples are mistaken: the confusion matrix, a gallery, and mistakes with heat maps."""
 
-import json
-
 import numpy as np
 
 from hilbin._arrays import Array
 from hilbin.report.context import LARGE, Context
+from hilbin.report.document import json_data
 from hilbin.report.markup import Html, file_name, fill, image, join, plural, section, short
 from hilbin.report.measures import turns
 from hilbin.report.pictures import data_uri, heat_scale, overlay
@@ -156,19 +155,15 @@ def _figure(context: Context, i: int) -> Html:
 
 
 def _data(context: Context, rest: Array) -> Html:
-    """List the examples without a picture, for the script; ``<`` would end its element."""
+    """List the examples without a picture, for the script."""
     m, truth = context.measures, context.evidence.truth
-    data = {
+    return json_data({
         "classes": context.classes,
         "thing": context.thing,
         "n": m.n,
         "wrong": m.n - int(m.right.sum()),
         "rest": [[int(truth[i]), int(m.predicted[i]), context.name(i)] for i in rest],
-    }
-    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
-    for sign in "<>&":
-        text = text.replace(sign, f"\\u{ord(sign):04x}")
-    return Html(text)
+    })  # fmt: skip
 
 
 def mistakes(context: Context) -> Html:

@@ -1,7 +1,6 @@
 "use strict";
 (() => {
   const find = (selector) => document.querySelector(selector);
-  const root = document.documentElement;
   const data = JSON.parse(find("#data").textContent);
   const figures = [...document.querySelectorAll(".gallery figure")];
   const matrix = find("#matrix");
@@ -9,15 +8,6 @@
   const FIRST = 12, MORE = 48, MOST_NAMES = 1000;
   let limit = FIRST;
   let wanted = { kind: "all" };
-
-  // light and dark: the system's choice until the button is pressed
-  const keep = (theme) => { try { localStorage.setItem("hilbin-theme", theme); } catch { /* private */ } };
-  try { const kept = localStorage.getItem("hilbin-theme"); if (kept) root.dataset.theme = kept; } catch { /* private */ }
-  find("#theme").addEventListener("click", () => {
-    const dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
-    root.dataset.theme = dark ? "light" : "dark";
-    keep(root.dataset.theme);
-  });
 
   // the filter lives in the address, so that it can be sent and the back button works
   const read = (hash) => {

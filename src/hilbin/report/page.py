@@ -1,20 +1,14 @@
-"""The page: its sections in order, in one file that is small enough to send.
+"""The page: its sections in order, in one file that is small enough to send."""
 
-Nothing is loaded from outside, and nothing can be: the content security policy allows pictures
-inside the page, its own style, and the one script whose hash it names.
-"""
-
-import base64
-import hashlib
 import os
-from functools import cache
-from importlib.resources import files
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from hilbin.files import write_whole
 from hilbin.inspection import Evidence
 from hilbin.report.accuracy import classes, headline, reject
 from hilbin.report.context import Caps, Context
+from hilbin.report.document import document
 from hilbin.report.learned import (
     channels,
     compared,
@@ -90,40 +84,43 @@ def write_report(
     True
     """
     measures, pictures = Measures(evidence), Pictures()
+    return write_within(
+        path,
+        lambda factor: _page(Context(evidence, measures, pictures, Caps().scaled(factor))),
+        max_bytes,
+    )
+
+
+def _page(context: Context) -> Html:
+    made = [(title, make(context)) for title, make in SECTIONS]
+    return lay_out(context.evidence.title, made, ("theme.js", "page.js"))
+
+
+def lay_out(
+    title: str, sections: Sequence[tuple[str, Html]], scripts: Sequence[str] = ("theme.js",)
+) -> Html:
+    """Return a page of sections and links to them; sections that are empty are left out."""
+    made = [
+        (name, html.split('id="', 1)[1].split('"', 1)[0], html) for name, html in sections if html
+    ]
+    link = '<li><a href="#{anchor}">{title}</a></li>'
+    return document(
+        "page.html", "page.css", scripts,
+        title=short(title), first=made[0][1],
+        links=join(fill(link, anchor=anchor, title=name) for name, anchor, _ in made),
+        sections=join(html for _, _, html in made),
+    )  # fmt: skip
+
+
+def write_within(
+    path: str | os.PathLike[str], make: Callable[[float], Html], max_bytes: int
+) -> Path:
+    """Write the page that ``make`` returns for the largest factor of its caps that fits."""
     for factor in LOWER:
-        page = _page(Context(evidence, measures, pictures, Caps().scaled(factor))).encode()
+        page = make(factor).encode()
         if len(page) <= max_bytes:
             break
     else:
         raise ValueError(f"max_bytes={max_bytes}: the page has {len(page)} without any picture")
     write_whole(path, page)
     return Path(path)
-
-
-def _page(context: Context) -> Html:
-    made = [(title, make(context)) for title, make in SECTIONS]
-    made = [(title, html) for title, html in made if html]
-    links = join(
-        fill(
-            '<li><a href="#{anchor}">{title}</a></li>',
-            anchor=html.split('id="', 1)[1].split('"', 1)[0],
-            title=title,
-        )
-        for title, html in made
-    )
-    script = _text("page.js")
-    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    return fill(
-        _text("page.html"),
-        hash=digest,
-        style=_text("page.css"),
-        script=script,
-        title=short(context.evidence.title),
-        links=links,
-        sections=join(html for _, html in made),
-    )
-
-
-@cache
-def _text(name: str) -> Html:
-    return Html(files("hilbin.report").joinpath(name).read_text(encoding="utf-8"))

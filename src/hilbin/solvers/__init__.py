@@ -16,14 +16,17 @@ from hilbin.solvers.problem import Problem, Result
 from hilbin.solvers.ridge import pca, ridge
 from hilbin.solvers.risk import EpsilonInsensitive, Hinge, Logistic, Risk
 from hilbin.solvers.smo import smo
+from hilbin.solvers.structured import Bounded, StructuredRisk
 
 __all__ = [
+    "Bounded",
     "EpsilonInsensitive",
     "Hinge",
     "Logistic",
     "Problem",
     "Result",
     "Risk",
+    "StructuredRisk",
     "bundle",
     "crammer_singer",
     "gram_rows",

@@ -20,15 +20,15 @@ needed, and of the planes only :math:`K A`: one product with :math:`K` for each.
 the optimum of the model. The best of a few points on the line is the new best point, and a plane is
 taken a little beyond the one that was best in the last pass. This takes about half the passes that
 planes at the optimum of the model take. Tasks share the pass; one that has converged leaves it.
-Planes that have not counted for 20 rounds are dropped.
+Planes that have not counted for 20 rounds are dropped. Lines may also choose their steps from an
+estimate of the risk that costs no pass, as :class:`~hilbin.solvers.StructuredRisk` does.
 
-The dual problem of the planes is solved by an active set method (Wolfe). The corner of the highest
-gradient :math:`g = b - H\alpha` joins the active set, and the optimum on the affine hull of the set
-is one small linear system. If it lies outside the simplex, the line to it ends at the first
-coordinate that becomes 0, which leaves the set. Corners that depend on each other give a system
-that is singular to rounding: its huge solution points along a direction in which nothing changes,
-and the same rule drops one of them. From a warm start this takes a few systems, where exchanges
-between pairs of coordinates take thousands.
+**Bounds instead of values.** An oracle may know the risk only between two numbers. The upper one is
+its value; the lower one is the height of its plane at the point, which must be below the risk
+everywhere. The gap is then right, and counts what the oracle does not know.
+
+The dual problem of the planes is solved by an active set method
+(:func:`~hilbin.solvers.simplex.maximize_on_simplex`), from where it ended in the last pass.
 
 **The smaller space.** With :math:`n` rows :math:`Z` of :math:`D > n` features,
 :math:`v = K Z^\top w` has the scores :math:`s = G w` with :math:`G = Z K Z^\top`, and
@@ -43,7 +43,7 @@ stalled, and leaves, if neither has changed for 50 passes.
 **References.** C. H. Teo et al., *Bundle Methods for Regularized Risk Minimization*, JMLR 2010.
 V. Franc and S. Sonnenburg, *Optimized Cutting Plane Algorithm for Large-Scale Risk Minimization*,
 JMLR 2009. A. Vedaldi and A. Zisserman, *Sparse Kernel Approximations for Efficient Classification
-and Detection*, CVPR 2012. P. Wolfe, *Finding the nearest point in a polytope*, 1976.
+and Detection*, CVPR 2012.
 """
 
 from collections.abc import Callable
@@ -55,6 +55,7 @@ import numpy as np
 from hilbin._arrays import Array
 from hilbin.solvers.problem import Callback, Result
 from hilbin.solvers.risk import Risk
+from hilbin.solvers.simplex import maximize_on_simplex
 
 STEPS = np.geomspace(0.01, 1, 12)  # shares of the line that are evaluated
 LEAST_STEP = 0.005
@@ -64,19 +65,31 @@ SHARE = 1e-2  # of the gap, to which the dual problem of the planes is solved
 LEAST_VALUE = 1e-12
 FIRST_PLANES = 16  # planes that memory is taken for at the start
 CONVERTED = 1 << 13  # numbers of a row that are converted to float64 at a time
-RIDGE = 4 * np.finfo(float).eps
 
 
 class Lines(Protocol):
     """The best points so far, and the risk on the lines from there to others."""
 
-    beyond: float  # how far beyond the last best step planes are taken, as a share of the line
+    beyond: float  # how far beyond the best step planes are taken, as a share of the line
 
-    def look(self, new: Array, which: Array, steps: Array) -> tuple[Array, Array]:
-        """Return values (k, g) at steps (k, g) towards ``new``, and gradients at the last step."""
+    def look(self, new: Array, which: Array, steps: Array) -> tuple[Array, ...]:
+        """Return values (k, g) at steps (k, g) towards ``new``, and gradients at the last step.
+
+        A third array (k,) has the heights of the planes there, if they may be below the values.
+        """
 
     def go(self, steps: Array) -> None:
         """Move the best points of the tasks of the last look by these shares of their lines."""
+
+
+class ChosenLines(Lines, Protocol):
+    """Lines that choose their own steps instead of evaluating many fixed ones."""
+
+    def choose(self, new: Array, which: Array, parabolas: Array) -> Array:
+        """Return steps (k, g) towards ``new``; the last is where a plane is taken.
+
+        The regularizer at a step ``s`` is ``c_0 + c_1 s + c_2 s^2``, with ``parabolas`` (k, 3).
+        """
 
 
 def bundle(
@@ -90,6 +103,7 @@ def bundle(
     max_iter: int = 1000,
     line_search: bool = True,
     keep_dual: bool = False,
+    start: Array | None = None,
     callback: Callback | None = None,
 ) -> Result:
     """Minimize regularized risks by cutting planes; the module says what, and when it stops.
@@ -100,7 +114,8 @@ def bundle(
         ``oracle(V, which)`` takes points of shape (k, size) and the numbers of their tasks, and
         returns values of shape (k,) and subgradients of shape (k, size). Planes are kept in the
         dtype of the subgradients, all else is in float64. An attribute ``least``, a number that no
-        risk falls below, saves passes.
+        risk falls below, saves passes. An oracle that knows bounds alone returns the upper ones as
+        values, and the heights of its planes at the points, of shape (k,), as a third array.
     lam : float, default=1.0
         Weight of the regularizer.
     size : int, optional
@@ -119,6 +134,8 @@ def bundle(
         ``start``, like :class:`Risk`.
     keep_dual : bool, default=False
         Whether to return ``w`` with ``v = K w`` as well, for twice the memory.
+    start : array of shape (tasks, size), optional
+        First points, instead of 0; not with ``inner``, whose inverse their norms would need.
     callback : callable, optional
         Function that is called after every pass with the number of passes and the largest relative
         gap; false ends the descent. A keyboard interrupt ends it as well: the best points so far
@@ -148,7 +165,7 @@ def bundle(
     array([[2.]])
     """
     course: dict[str, Any] = {"tol": tol, "max_iter": max_iter, "callback": callback}
-    if isinstance(oracle, Risk) and oracle.size > oracle.rows.shape[0]:
+    if start is None and isinstance(oracle, Risk) and oracle.size > oracle.rows.shape[0]:
         return _bundle_in_scores(oracle, lam, inner, line_search=line_search, **course)
     size = getattr(oracle, "size", None) if size is None else size
     if size is None:
@@ -156,8 +173,23 @@ def bundle(
     tasks = getattr(oracle, "tasks", 1) if tasks is None else tasks
     least = getattr(oracle, "least", -np.inf)
     problems = [Task(size, lam, least, keep_dual) for _ in range(tasks)]
+    if start is not None:
+        _start_at(problems, start, size, inner)
     lines: Lines = oracle.start() if line_search and hasattr(oracle, "start") else _Jumps(oracle)
     return _descend(problems, lines, inner, **course)
+
+
+def _start_at(problems: list["Task"], start: Array, size: int, inner: Any) -> None:
+    """Set the first points of all tasks."""
+    points = np.asarray(start, np.float64)
+    if inner is not None:
+        raise ValueError("start needs the ordinary inner product: it cannot be given with inner")
+    if points.shape != (len(problems), size) or not np.isfinite(points).all():
+        raise ValueError(
+            f"start must be finite numbers of shape {(len(problems), size)}, got {points.shape}"
+        )
+    for problem, point in zip(problems, points, strict=True):
+        problem.start(point)
 
 
 def _descend(
@@ -173,11 +205,12 @@ def _descend(
     n_iter, going = 0, True
     try:
         while going and which.size and n_iter < max_iter:
-            steps = np.array([_steps(problems[k].step, lines.beyond) for k in which])
-            values, gradients = lines.look(new, which, steps)
-            products = _product(inner, gradients)
-            for place, k in enumerate(which):
-                problems[k].learn(values[place], steps[place], gradients[place], products[place])
+            steps = _chosen_steps(lines, [problems[k] for k in which], new, which)
+            values, gradients, *heights = lines.look(new, which, steps)
+            planes = heights[0] if heights else values[:, -1]
+            learned = zip(values, steps, gradients, _product(inner, gradients), planes, strict=True)
+            for k, seen in zip(which, learned, strict=True):
+                problems[k].learn(*seen)
             lines.go(np.array([problems[k].step for k in which]))
             n_iter += 1
             going = callback is None or callback(n_iter, max(p.relative_gap for p in problems))
@@ -196,6 +229,15 @@ def _descend(
     stalled = any(problem.still >= STILL for problem in problems)
     duals = dual[0] if dual else np.empty(0)
     return Result(coef, duals, objective, gap, n_iter, converged, stalled=stalled)
+
+
+def _chosen_steps(lines: Lines, tasks: list["Task"], new: Array, which: Array) -> Array:
+    """Return the steps that the lines choose, or the fixed ones."""
+    choose = getattr(lines, "choose", None)
+    if choose is None:
+        return np.array([_steps(task.step, lines.beyond) for task in tasks])
+    steps: Array = choose(new, which, np.array([task.parabola for task in tasks]))
+    return steps
 
 
 def _steps(last: float, beyond: float) -> Array:
@@ -219,13 +261,13 @@ class _Jumps:
 
     beyond = 1.0
 
-    def __init__(self, oracle: Callable[[Array, Array], tuple[Array, Array]]) -> None:
+    def __init__(self, oracle: Callable[[Array, Array], tuple[Array, ...]]) -> None:
         self._oracle = oracle
 
-    def look(self, new: Array, which: Array, steps: Array) -> tuple[Array, Array]:
+    def look(self, new: Array, which: Array, steps: Array) -> tuple[Array, ...]:
         """Return values and gradients at the ends of the lines."""
-        values, gradients = self._oracle(new, which)
-        return np.asarray(values, np.float64)[:, None], np.asarray(gradients)
+        values, gradients, *heights = self._oracle(new, which)
+        return np.asarray(values, np.float64)[:, None], np.asarray(gradients), *heights
 
     def go(self, steps: Array) -> None:
         """Do nothing: the oracle remembers no points."""
@@ -266,6 +308,17 @@ class Task:
         """The gap between the value and its bound, relative to the value."""
         return (self.value - self.bound) / max(abs(self.value), LEAST_VALUE)
 
+    @property
+    def parabola(self) -> tuple[float, float, float]:
+        """The regularizer on the line to the optimum of the planes, by powers of the step."""
+        curvature = self.square - 2 * self.cross + self.new_square
+        return 0.5 * self.square, self.cross - self.square, 0.5 * curvature
+
+    def start(self, point: Array) -> None:
+        """Begin at a point instead of 0, with the ordinary inner product."""
+        self.best = self.new = np.stack([point] * len(self.best))
+        self.square = self.cross = self.new_square = self.lam * float(point @ point)
+
     def aim(self) -> Array:
         """Return the optimum of the planes."""
         weights = self.alpha[: self.count] / self.lam
@@ -273,7 +326,9 @@ class Task:
         self.new = np.stack([_weighted_sum(weights[used], rows, used) for rows in self.planes])
         return self.new[0]
 
-    def learn(self, values: Array, steps: Array, gradient: Array, product: Array) -> None:
+    def learn(
+        self, values: Array, steps: Array, gradient: Array, product: Array, height: float
+    ) -> None:
         """Take the best point on the line and the plane at its last step; find the new bound.
 
         Parameters
@@ -284,15 +339,17 @@ class Task:
             Places of these values on the line.
         gradient, product : array of shape (size,)
             Gradient of the risk at the last step, and ``K`` times it.
+        height : float
+            Height of the plane at the last step, at most the value.
         """
-        if not (np.isfinite(values).all() and np.isfinite(gradient).all()):
+        if not (np.isfinite([*values, height]).all() and np.isfinite(gradient).all()):
             raise ValueError(
                 "the risk or its gradient is not finite: features, targets or weights are too "
                 "large to compute with; scale them"
             )
         a_best, a_new = (-float(_dots(point[:1], gradient)[0]) for point in (self.best, self.new))
         at = steps[-1]
-        offset = values[-1] + (1 - at) * a_best + at * a_new
+        offset = height + (1 - at) * a_best + at * a_new
         before = self.value, self.bound
         self._move(values, steps)
         if not self.count and self.least > -np.inf:
@@ -303,15 +360,15 @@ class Task:
 
     def _move(self, values: Array, steps: Array) -> None:
         t, first = self.count, self.count == 0
-        slope, curvature = self.cross - self.square, self.square - 2 * self.cross + self.new_square
-        J = values + 0.5 * self.square + slope * steps + 0.5 * curvature * steps**2
+        constant, slope, half_curvature = self.parabola
+        J = values + constant + slope * steps + half_curvature * steps**2
         place = -1 if first else int(np.argmin(J))
         if not J[place] < self.value:
             self.step = 0.0
             return
         step = 1.0 if first else float(steps[place])
         self.on_best[:t] += step * (self.H[:t, :t] @ self.alpha[:t] - self.on_best[:t])
-        self.square += 2 * step * slope + step**2 * curvature
+        self.square += 2 * (step * slope + step**2 * half_curvature)
         moved = self.best + step * (self.new - self.best)
         self.best, self.value, self.step = moved, float(J[place]), step
 
@@ -385,68 +442,6 @@ def _weighted_sum(weights: Array, rows: Array, used: Array) -> Array:
         part = slice(begin, begin + CONVERTED)
         total[part] = weights @ rows[used, part].astype(np.float64, copy=False)
     return total
-
-
-def maximize_on_simplex(H: Array, b: Array, alpha: Array, tol: float) -> Array:
-    """Maximize ``b^T alpha - alpha^T H alpha / 2`` over ``alpha >= 0`` that sum to 1.
-
-    It starts at a feasible ``alpha`` and returns one that is never worse, as soon as no more than
-    ``tol`` is left to gain: ``max(g) - g^T alpha <= tol`` for the gradient ``g``.
-    """
-    scale = float(H.diagonal().max()) or 1.0
-    H, b, tol = H / scale, b / scale, tol / scale
-    system, right = _conditions(H, b)
-    start, alpha = alpha, alpha.copy()
-    for _ in range(100 + 10 * b.size):
-        gradient = b - H @ alpha
-        corner = int(gradient.argmax())
-        if gradient[corner] - gradient @ alpha <= tol:
-            break
-        before = alpha.copy()
-        _ascend(system, right, alpha, corner)
-        if np.array_equal(alpha, before):
-            break
-
-    def value(x: Array) -> float:
-        return float(b @ x - 0.5 * x @ (H @ x))
-
-    return alpha if value(alpha) >= value(start) else start
-
-
-def _conditions(H: Array, b: Array) -> tuple[Array, Array]:
-    """Return the system of ``b - H x`` equal in all coordinates, the last unknown, and sum 1."""
-    size = b.size
-    system, right = np.ones((size + 1, size + 1)), np.ones(size + 1)
-    system[:size, :size], right[:size] = H, b
-    system.flat[:: size + 2] += RIDGE
-    system[size, size] = 0
-    return system, right
-
-
-def _ascend(system: Array, right: Array, alpha: Array, corner: int) -> None:
-    """Move ``alpha`` to the optimum of its active set and ``corner``."""
-    used = alpha > 0
-    used[corner] = True
-    active = np.append(np.flatnonzero(used), alpha.size)
-    while active.size > 2:
-        matrix = system[active[:, None], active]
-        try:
-            best = np.linalg.solve(matrix, right[active])[:-1]
-        except np.linalg.LinAlgError:
-            best = np.linalg.lstsq(matrix, right[active])[0][:-1]
-        here = alpha[active[:-1]]
-        out = np.flatnonzero(best <= 0)
-        if not out.size:
-            alpha[active[:-1]] = best / best.sum()
-            return
-        share = here[out] / (here[out] - best[out])
-        first = int(share.argmin())
-        here += share[first] * (best - here)
-        here[out[first]] = 0
-        np.maximum(here, 0, out=here)
-        here /= here.sum()
-        alpha[active[:-1]] = here
-        active = active[np.append(here > 0, True)]
 
 
 def _bundle_in_scores(risk: Risk, lam: float, inner: Any, **course: Any) -> Result:

@@ -339,6 +339,9 @@ class Risk:
     def between(self, old: Array, new: Array, which: Array, steps: Array) -> tuple[Array, Array]:
         """Evaluate the risk along the lines from some scores to others.
 
+        A loss is convex and not below 0: where it is 0 at both ends of a line, it is 0 between, and
+        the row is passed over.
+
         Parameters
         ----------
         old, new : array of shape (n, k)
@@ -356,17 +359,26 @@ class Risk:
             Gradients at the last step.
         """
         values = np.zeros(steps.shape)
-        slopes = np.empty_like(new)
+        slopes = np.zeros_like(new)
         T, loss = _columns(self.targets, which), self.loss
         shares = steps.astype(new.dtype)
         for begin, end in ranges(len(new), max(1, CACHED_SCORES // max(1, which.size))):
-            t, w, start = T[begin:end], self.weights[begin:end], old[begin:end]
-            line = new[begin:end] - start
+            counted = self._counted(T, old, new, begin, end)
+            t, w, start = T[counted], self.weights[counted], old[counted]
+            line = new[counted] - start
             for g in range(steps.shape[1]):
                 at = start + shares[:, g] * line
                 values[:, g] += w @ loss.value(t, at)
-            slopes[begin:end] = w[:, None] * loss.slope(t, at)
+            slopes[counted] = w[:, None] * loss.slope(t, at)
         return values, self.gradient(slopes)
+
+    def _counted(self, T: Array, old: Array, new: Array, begin: int, end: int) -> Any:
+        """Return which of the rows of a range have a loss at an end of a line."""
+        some = slice(begin, end)
+        t, value = T[some], self.loss.value
+        lost = (value(t, old[some]) > 0) | (value(t, new[some]) > 0)
+        rows = np.flatnonzero(lost.any(axis=1) & (self.weights[some] > 0))
+        return some if 2 * rows.size > end - begin else begin + rows
 
     def gradient(self, S: Array) -> Array:
         """Return ``S^T Z``, for the constant feature as well."""

@@ -192,7 +192,7 @@ class ClusterSums(Additive):
         for begin in range(0, X.shape[0], height):
             part, weights = X[begin : begin + height], w[begin : begin + height]
             part = (part.toarray() if sp.issparse(part) else part).astype(np.float64, copy=False)
-            nearest = _nearest(part, centers)
+            nearest = nearest_centers(part, centers)
             step = part - centers[nearest]
             inertia += float(weights @ np.vecdot(step, step))
             member = sp.csr_array((weights, (nearest, np.arange(len(part)))), (k, len(part)))
@@ -223,7 +223,7 @@ class ClusterSums(Additive):
         return cls(np.array(state["n"]), np.array(state["mean"]), float(state["inertia"]))
 
 
-def _nearest(X: Array, centers: Array) -> Array:
+def nearest_centers(X: Array, centers: Array) -> Array:
     """Return the nearest center of every row, the first of several that are equally near.
 
     Centers are measured from their middle, so that far from zero nothing cancels. A product of

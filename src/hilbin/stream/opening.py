@@ -5,7 +5,7 @@ what no kind recognizes is taken for an array. Error messages list the kinds fro
 """
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -122,6 +122,22 @@ def as_chunks(
     if rows is None:
         rows = rows_per_chunk(table.row_bytes, memory, table.grain)
     return SourceChunks(table, _joined(targets), _joined(weights), rows)
+
+
+def lies_in_memory(X: Any) -> bool:
+    """Tell whether ``X`` is what scikit-learn takes, not files, chunks or a cluster's data."""
+    if sp.issparse(X):
+        return True
+    module = type(X).__module__.partition(".")[0]
+    if isinstance(X, np.memmap | str | os.PathLike | Chunks) or module in ("dask", "zarr"):
+        return False
+    if isinstance(X, list | tuple):
+        first: Any = X[0] if X else None
+        paths = isinstance(first, str | os.PathLike)
+        pair = isinstance(first, tuple) and bool(first) and np.ndim(first[0]) == 2
+        return not (paths or pair or sp.issparse(first) or np.ndim(first) == 2)
+    array_like = any(hasattr(X, name) for name in ("__array__", "shape", "__dataframe__"))
+    return array_like or not isinstance(X, Iterable)
 
 
 def _joined(sources: Sequence[Source]) -> Joined | None:

@@ -38,8 +38,8 @@ class KernelClustering(ClusterMixin, KernelEstimator):
             raise ValueError(f"n_clusters={n_clusters} is more than the {n} rows (samples) of X")
         if n > MOST_ROWS:
             raise ValueError(
-                f"X has {n} rows, but a matrix of all pairs is for {MOST_ROWS} at most: take a map "
-                "of hilbin.maps and sklearn.cluster.MiniBatchKMeans in a pipeline"
+                f"X has {n} rows, but a matrix of all pairs is for {MOST_ROWS} at most: take "
+                "StreamKMeans with a map of hilbin.maps"
             )
         if self._precomputed:
             check_gram(rows, most_whole=np.inf)

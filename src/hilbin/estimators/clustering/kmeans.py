@@ -13,7 +13,13 @@ from hilbin._parameters import estimator, require_whole
 from hilbin._state import require, require_attributes
 from hilbin.estimators._fit import checked_weights, outer_level
 from hilbin.estimators.clustering.base import CenterClustering
-from hilbin.estimators.clustering.sweeps import Partition, spread_labels, sweeps
+from hilbin.estimators.clustering.sweeps import (
+    Partition,
+    cluster_sums,
+    single_moves,
+    spread_labels,
+    sweeps,
+)
 from hilbin.estimators.probability import row_keys
 from hilbin.kernels import Kernel
 from hilbin.parallel import blas_threads
@@ -25,9 +31,9 @@ class KernelKMeans(CenterClustering):
 
     It minimizes :math:`\sum_i w_i \|\phi(x_i) - c_{l_i}\|^2` over clusters :math:`l_i`, with
     centers :math:`c_l` that are weighted means of images :math:`\phi(x_i)`. Starts are drawn by
-    k-means++ in feature space. A weight of 2 is the row twice: equal rows are taken as one with the
-    sum of their weights. For more than 20 000 rows, put a map of :mod:`hilbin.maps` and
-    scikit-learn's ``MiniBatchKMeans`` into a pipeline.
+    k-means++ in feature space; rows go to their nearest centers in sweeps, and then one by one
+    wherever that lowers the sum. A weight of 2 is the row twice: equal rows are taken as one with
+    the sum of their weights. For more than 20 000 rows take :class:`StreamKMeans` with a map.
 
     A Gram matrix that is not positive semi-definite may end before an optimum;
     ``repair_psd(K, "shift")`` has the same best clusters without that.
@@ -39,14 +45,14 @@ class KernelKMeans(CenterClustering):
     n_init : int, default=5
         Number of starts, of which the best is kept.
     max_iter : int, default=100
-        Most sweeps over the rows from each start.
+        Most sweeps over the rows from each start, and most rounds of single moves after them.
 
     Attributes
     ----------
     inertia_ : float
         Sum of weighted squared distances from the centers, in feature space.
     n_iter_ : int
-        Sweeps from the best start.
+        Sweeps and rounds from the best start.
     X_fit_ : ndarray or CSR array of shape (n_distinct, n_features)
         Different training rows of weight above 0; None if the kernel was precomputed.
     coef_ : ndarray of shape (n_distinct, n_clusters)
@@ -135,8 +141,12 @@ class KernelKMeans(CenterClustering):
     def _best(self, K: Any, weights: Array) -> Partition:
         random = check_random_state(self.random_state)
         n_clusters = min(self.n_clusters, len(weights))
-        starts = (spread_labels(K, weights, n_clusters, random) for _ in range(self.n_init))
-        found = (sweeps(K, weights, labels, self.max_iter) for labels in starts)
+        starts = [spread_labels(K, weights, n_clusters, random) for _ in range(self.n_init)]
+        sums = cluster_sums(K, weights, starts)
+        found = (
+            single_moves(K, weights, sweeps(K, weights, labels, self.max_iter, G), self.max_iter)
+            for labels, G in zip(starts, sums, strict=True)
+        )
         return min(found, key=lambda partition: partition.inertia)
 
     def _keep(self, found: Partition, weights: Array, index: Array, rows: Matrix, n: int) -> None:
@@ -150,8 +160,8 @@ class KernelKMeans(CenterClustering):
     def _warn(self, found: Partition) -> None:
         if found.sizes.size < self.n_clusters:
             reason = f"X has {found.sizes.size} different rows, fewer than n_clusters"
-        elif not found.converged and found.n_iter == self.max_iter:
-            reason = f"rows still moved after max_iter={self.max_iter} sweeps"
+        elif not found.converged and found.n_iter > self.max_iter:
+            reason = f"rows still moved after max_iter={self.max_iter} rounds"
         else:
             return
         warnings.warn(

@@ -41,7 +41,7 @@ from hilbin.parallel import blas_threads
 EMBEDDINGS = ("normalized", "commute")
 MOST_DENSE = 3000  # rows whose eigenvectors LAPACK computes
 ZERO = 1e-9  # eigenvalue, in units of the largest, that is 0
-N_INIT = 10  # starts of k-means in few dimensions
+N_INIT = 5  # starts of k-means in few dimensions
 
 
 @estimator

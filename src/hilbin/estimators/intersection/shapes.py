@@ -96,6 +96,8 @@ class ShapeLookup:
         The functions at these levels, from :meth:`Levels.lookup`.
     """
 
+    _rounded = ("lookup",)  # in compact files
+
     def __init__(self, binner: HistogramBinner, levels: Levels, lookup: Array):
         self.binner = binner
         self.offsets = levels.offsets

@@ -10,7 +10,6 @@ from dataclasses import KW_ONLY
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from joblib import effective_n_jobs
 from sklearn import get_config
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin, clone, is_classifier
@@ -33,6 +32,7 @@ from hilbin.estimators.linear.cost import (
 from hilbin.estimators.linear.passes import Passes, Survey
 from hilbin.estimators.linear.transformers import (
     Transformer,
+    checked_groups,
     fitted,
     need_rows,
     require_plain_inner_product,
@@ -40,6 +40,7 @@ from hilbin.estimators.linear.transformers import (
 from hilbin.estimators.probability import row_keys
 from hilbin.stats import ClassSums, DistinctSample, Moments
 from hilbin.stream import Chunk, Chunks, as_chunks
+from hilbin.stream.opening import lies_in_memory
 
 MEBIBYTE = 1 << 20
 SHARE = 0.25  # of the memory, for the features of one slice of rows
@@ -352,6 +353,36 @@ class SumsModel(MapModel):
         self._sums = None if sums is None or not self.keep_sums else sums.state()
 
 
+@estimator
+class GroupedModel(SumsModel):
+    """Base of the estimators that know groups of columns.
+
+    Parameters
+    ----------
+    column_groups : list of tuples (name, columns, map), optional
+        Several groups of columns with maps of their own instead of one ``feature_map``. Columns are
+        a slice, numbers, or names.
+    """
+
+    _: KW_ONLY
+    column_groups: Any = None
+
+    def _transformers(self) -> list[Transformer]:
+        if self.column_groups is None:
+            return super()._transformers()
+        if self.feature_map is not None:
+            raise ValueError(
+                "give feature_map or column_groups, not both: every group has its own map"
+            )
+        names = getattr(self, "feature_names_in_", None)
+        return checked_groups(self.column_groups, names, self.n_features_in_)
+
+    def _maps(self) -> list[Any]:
+        # groups of another form are refused by fit, in words
+        groups = [g for g in self.column_groups or () if isinstance(g, tuple) and len(g) == 3]
+        return [self.feature_map, *(feature_map for _, _, feature_map in groups)]
+
+
 class ScoreRegressor(MultiOutputMixin, RegressorMixin):
     """A regression by scores: another base has ``_scores(X)`` of shape (n_samples, n_targets)."""
 
@@ -384,22 +415,6 @@ class ScoreRegressor(MultiOutputMixin, RegressorMixin):
         self.coef_, self.intercept_ = (
             (coef[0], float(intercept[0])) if single else (coef, intercept)
         )
-
-
-def lies_in_memory(X: Any) -> bool:
-    """Tell whether ``X`` is what scikit-learn takes, not files, chunks or a cluster's data."""
-    if sp.issparse(X):
-        return True
-    module = type(X).__module__.partition(".")[0]
-    if isinstance(X, np.memmap | str | os.PathLike | Chunks) or module in ("dask", "zarr"):
-        return False
-    if isinstance(X, list | tuple):
-        first: Any = X[0] if X else None
-        paths = isinstance(first, str | os.PathLike)
-        pair = isinstance(first, tuple) and bool(first) and np.ndim(first[0]) == 2
-        return not (paths or pair or sp.issparse(first) or np.ndim(first) == 2)
-    array_like = any(hasattr(X, name) for name in ("__array__", "shape", "__dataframe__"))
-    return array_like or not isinstance(X, Iterable)
 
 
 def given_labels(y: Any, weight: Any) -> tuple[Array, Array | None] | None:

@@ -29,7 +29,7 @@ from hilbin._parameters import (
 )
 from hilbin.estimators._fit import outer_level, warn_not_converged
 from hilbin.estimators._sizes import finite_scores, require_finite, without_warnings
-from hilbin.estimators.linear.base import SumsModel
+from hilbin.estimators.linear.base import GroupedModel
 from hilbin.estimators.linear.cost import FirstRows, Plan, number_kept
 from hilbin.estimators.linear.passes import (
     FeatureMoments,
@@ -41,7 +41,7 @@ from hilbin.estimators.linear.passes import (
     TargetRows,
     scores_of,
 )
-from hilbin.estimators.linear.transformers import Transformer, checked_groups, group_features
+from hilbin.estimators.linear.transformers import group_features
 from hilbin.solvers.lasso import lasso_path
 from hilbin.solvers.multiple import multiple
 from hilbin.solvers.multiple_machines import GroupedSums
@@ -65,7 +65,7 @@ NO_WEIGHT = "no row with a target has a weight above 0"
 
 
 @estimator
-class LeastSquares(SumsModel):
+class LeastSquares(GroupedModel):
     r"""Base of the estimators by least squares.
 
     Parameters
@@ -77,7 +77,7 @@ class LeastSquares(SumsModel):
     n_components : int, float or dict, optional
         Principal components of the features to learn on, as a number or a share of the variance;
         all features by default. They are those of every column group, or of the groups that the
-        dict names.
+        dict names, and then take two passes: components of every group, and the joint sums.
     penalty : {"ridge", "lasso", "group_lasso", "multiple"}, default="ridge"
         ``"group_lasso"`` chooses among column groups. On components it is their weights that are
         few. ``"multiple"`` learns a weight of every group, multiple kernel learning: its features
@@ -86,10 +86,6 @@ class LeastSquares(SumsModel):
     norm : float, default=1.0
         For ``"multiple"``: the norm of the weights of the groups that is 1, as in
         :class:`MultipleKernelRidge`.
-    column_groups : list of tuples (name, columns, map), optional
-        Several groups of columns with maps of their own instead of one ``feature_map``. Columns are
-        a slice, numbers, or names. With ``n_components`` it takes two passes: components of every
-        group, then the joint sums.
     alpha_selection : {"gcv", "loo"}, default="gcv"
         How the best ``alpha`` is found: by generalized cross-validation, from the sums alone, or
         by leaving out one row after another, which takes one more pass (ridge). Weights count as
@@ -123,7 +119,6 @@ class LeastSquares(SumsModel):
     n_components: Any = None
     penalty: str = "ridge"
     norm: float = 1.0
-    column_groups: Any = None
     alpha_selection: str = "gcv"
     tol: float = 1e-6
     max_iter: int = 1000
@@ -171,21 +166,6 @@ class LeastSquares(SumsModel):
             raise ValueError("unlabeled rows count for the components alone: give n_components")
 
     # groups of columns
-    def _transformers(self) -> list[Transformer]:
-        if self.column_groups is None:
-            return super()._transformers()
-        if self.feature_map is not None:
-            raise ValueError(
-                "give feature_map or column_groups, not both: every group has its own map"
-            )
-        names = getattr(self, "feature_names_in_", None)
-        return checked_groups(self.column_groups, names, self.n_features_in_)
-
-    def _maps(self) -> list[Any]:
-        # groups of another form are refused by fit, in words
-        groups = [g for g in self.column_groups or () if isinstance(g, tuple) and len(g) == 3]
-        return [self.feature_map, *(feature_map for _, _, feature_map in groups)]
-
     def _fit_maps(
         self, passes: Passes, *, classes: bool = False, partly: bool = False
     ) -> ClassSums | None:

@@ -8,10 +8,15 @@ sum 0 that is :math:`\sum_i a_i k(x_i, x) + b`, where :math:`b = -\sum_i a_i \ba
 :math:`w^\top z(x) - w^\top \bar z` instead. So every reduction is a matrix of coefficients and an
 intercept.
 
+**Weights.** With weights :math:`w_i` of sum :math:`W` the mean is :math:`\sum_i w_i \phi(x_i) / W`,
+and the matrix that is decomposed is :math:`\sqrt{w_i w_j}` times the inner products: a weight of 2
+is the row twice.
+
 **Spectrum.** :math:`K_c = U\,\mathrm{diag}(\mu)\,U^\top`, or :math:`Z_c = U\,\mathrm{diag}(\mu)^{
 1/2}\,W^\top` for features. The coordinates of the training rows are :math:`U
 \mathrm{diag}(\mu)^{1/2}`, and the coefficients :math:`U \mathrm{diag}(\mu)^{-1/2}`, or :math:`W`.
-Few eigenvalues of a large matrix are found by Lanczos' method (ARPACK), else all or some by LAPACK.
+Few eigenvalues of a large matrix are found by block Lanczos (:mod:`hilbin.solvers.lanczos`), else
+all or some by LAPACK.
 """
 
 import warnings
@@ -20,15 +25,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.linalg import eigh, svd
-from scipy.linalg.blas import dsymv
-from scipy.sparse.linalg import LinearOperator, eigsh
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from hilbin._arrays import Array, Matrix, to_dense
+from hilbin._arrays import Array, Matrix, check_rows, to_dense
 from hilbin._parameters import estimator
 from hilbin._state import require, require_attributes
-from hilbin.estimators._fit import outer_level
+from hilbin.estimators._fit import outer_level, random_seed
 from hilbin.estimators._sizes import (
     LEAST,
     MOST,
@@ -37,22 +40,35 @@ from hilbin.estimators._sizes import (
     without_warnings,
 )
 from hilbin.estimators.kernel.machine import KernelEstimator
+from hilbin.estimators.linear.transformers import fitted, require_plain_inner_product
+from hilbin.estimators.probability import row_keys
 from hilbin.kernels import Kernel, NotPositiveDefiniteWarning
 from hilbin.parallel import blas_threads, ranges
+from hilbin.solvers.lanczos import lanczos
+from hilbin.stats import DistinctSample
 
 LEAST_SPREAD = 1e-12  # variance of rows over their mean square that is more than rounding
-FEW_ROWS = 3000  # up to so many, LAPACK finds some eigenvalues as fast as ARPACK
+FEW_ROWS = 3000  # up to so many, LAPACK finds some eigenvalues as fast
 FEW_SHARE = 1 / 20  # of all eigenvalues: so many are few
 NEGATIVE = 1e-8  # eigenvalues below minus this, over the largest, are those of no kernel
 CHUNK = 4096  # rows whose features are computed at a time
 
 
 class Centered(NamedTuple):
-    """A centered Gram matrix, or centered features, and the means that were subtracted."""
+    """A centered Gram matrix, or centered features, and the means that were subtracted.
+
+    Rows, and columns of a matrix, are multiplied by the roots of their weights.
+    """
 
     values: Array  # (n, n), or (n, n_features)
     means: Array  # of the columns before
-    total: float  # sum of the squared distances of the images from their mean
+    total: float  # weighted sum of the squared distances of the images from their mean
+    weights: Array  # (n,)
+
+    def unweighted(self, T: Array) -> Array:
+        """Return coordinates of the training rows without the roots of their weights."""
+        roots = np.sqrt(self.weights)[:, None]
+        return np.divide(T, roots, out=np.zeros_like(T), where=roots > 0)
 
 
 class Spectrum(NamedTuple):
@@ -118,32 +134,41 @@ class KernelProjection(KernelEstimator):
         return kernel._demand() if isinstance(kernel, Kernel) else None
 
     @without_warnings()
-    def _center(self, rows: Matrix) -> Centered:
+    def _center(self, rows: Matrix, weights: Array | None = None) -> Centered:
         """Keep the kernel, or the map; return what they say about the rows, centered."""
+        w = np.ones(rows.shape[0]) if weights is None else weights
         if self._explicit:
-            self.feature_map_ = clone(self.feature_map).fit(rows)
+            self._fit_map(rows, w)
             M = self._features(rows)
         else:
-            M = np.array(to_dense(self._gram(rows)), np.float64)
+            K = to_dense(self._gram(rows, weights))
+            ours = self.kernel is None or isinstance(self.kernel, Kernel)  # else it is the user's
+            M = np.asarray(K, np.float64) if ours else np.array(K, np.float64)
         self.X_fit_ = None if self._explicit or self._precomputed else rows.copy()
-        means, size = M.mean(axis=0), self._squares(M)
+        shares, size = w / w.sum(), self._squares(M, w)
+        means = shares @ M
         M -= means
         if not self._explicit:
-            M -= M.mean(axis=1)[:, None]
-        total = self._squares(M)
-        if not (total > LEAST_SPREAD * size or np.isnan(total)):
-            what = "all rows are equal" if len(M) > 1 else "X has 1 sample"
-            raise ValueError(f"X has no variance in the feature space: {what}")
-        if not LEAST <= total <= MOST:
-            raise ValueError(
-                f"the variance of X in the feature space is {total / len(M):.3g}, too far from 1 "
-                "to compute with: scale X or the kernel"
-            )
-        return Centered(M, means, total)
+            M -= (M @ shares)[:, None]
+        total = self._squares(M, w)
+        _check_spread(total, size, rows.shape[0], w.sum())
+        if weights is not None:
+            roots = np.sqrt(w)
+            M *= roots[:, None]
+            M *= 1.0 if self._explicit else roots
+        return Centered(M, means, total, w)
 
-    def _squares(self, M: Array) -> float:
-        """Return the sum of squared norms of rows of features, or from their Gram matrix."""
-        return float(np.vdot(M, M) if self._explicit else np.trace(M))
+    def _fit_map(self, rows: Matrix, weights: Array) -> None:
+        """Fit the map to the different rows of weight above 0."""
+        seed, n = random_seed(self.random_state), rows.shape[0]
+        sample = DistinctSample.of(rows, n, numbers=row_keys(rows), seed=seed, weight=weights)
+        self.feature_map_ = fitted([("all", None, self.feature_map)], sample, seed)[0][2]
+        require_plain_inner_product(self.feature_map_)
+
+    def _squares(self, M: Array, weights: Array) -> float:
+        """Return the weighted sum of squared norms of features, or from their Gram matrix."""
+        norms = np.einsum("ij,ij->i", M, M) if self._explicit else M.diagonal()
+        return float(weights @ norms)
 
     def _features(self, rows: Matrix) -> Array:
         """Return the features of rows, dense and in double precision."""
@@ -163,12 +188,15 @@ class KernelProjection(KernelEstimator):
                     coef = U / np.sqrt(mu)
         kept = int(np.count_nonzero(mu > cut * mu[0]))
         kept = kept if count is None else min(kept, count)
-        sign = signs(U[:, :kept])
+        sign = signs(found.unweighted(U[:, :kept]))
         return Spectrum(mu[:kept], U[:, :kept] * sign, coef[:, :kept] * sign)
 
     def _keep(self, found: Centered, coef: Array) -> None:
         """Store the coefficients; those of a kernel are made to sum to 0."""
-        self.coef_ = coef if self._explicit else coef - coef.mean(axis=0)
+        if not self._explicit:
+            coef = coef * np.sqrt(found.weights)[:, None]
+            coef -= np.outer(found.weights / found.weights.sum(), coef.sum(axis=0))
+        self.coef_ = coef
         self.intercept_ = -(found.means @ self.coef_)
         require_finite(self, "coef_", "intercept_")
 
@@ -178,6 +206,7 @@ class KernelProjection(KernelEstimator):
         rows = self._new_rows(X)
         T = np.empty((rows.shape[0], self.coef_.shape[1]))
         if self._explicit:
+            check_rows(rows, "X", nonnegative=self._demand())
             for b, e in ranges(rows.shape[0], CHUNK):
                 T[b:e] = self._features(rows[b:e]) @ self.coef_
         else:
@@ -228,17 +257,29 @@ class KernelTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
         return int(self.coef_.shape[1])
 
 
+def _check_spread(total: float, size: float, n: int, weight: float) -> None:
+    """Refuse rows that are all equal, or too large or small to compute with."""
+    if not (total > LEAST_SPREAD * size or np.isnan(total)):
+        what = "all rows are equal" if n > 1 else "X has 1 sample"
+        raise ValueError(f"X has no variance in the feature space: {what}")
+    if not LEAST <= total <= MOST:
+        raise ValueError(
+            f"the variance of X in the feature space is {total / weight:.3g}, too far from 1 to "
+            "compute with: scale X or the kernel"
+        )
+
+
 def largest_eigenpairs(K: Array, count: int | None) -> tuple[Array, Array]:
     """Return the largest eigenvalues of a symmetric matrix, falling, and their vectors."""
     n = len(K)
+    if count is not None and n > FEW_ROWS and count < FEW_SHARE * n:
+        found = lanczos(K, count)
+        if found is not None:
+            return found
     if count is None or count >= n:
         values, vectors = eigh(K, driver="evd", check_finite=False)
-    elif n <= FEW_ROWS or count >= FEW_SHARE * n:
-        values, vectors = eigh(K, subset_by_index=(n - count, n - 1), check_finite=False)
     else:
-        # dsymv reads one triangle, so that a product takes half the time
-        product = LinearOperator((n, n), lambda v: dsymv(1.0, K.T, v), dtype=K.dtype)
-        values, vectors = eigsh(product, k=count, v0=np.random.default_rng(0).uniform(-1, 1, n))
+        values, vectors = eigh(K, subset_by_index=(n - count, n - 1), check_finite=False)
     return values[::-1], vectors[:, ::-1]
 
 

@@ -38,7 +38,7 @@ from sklearn.utils.validation import check_is_fitted
 from hilbin._arrays import Array
 from hilbin._parameters import estimator, require_positive, require_whole
 from hilbin._state import require_attributes
-from hilbin.estimators._fit import ScoreClassifier, check_classes
+from hilbin.estimators._fit import ScoreClassifier, check_classes, checked_weights
 from hilbin.estimators.reduction.base import Centered, KernelTransformer, signs
 from hilbin.parallel import blas_threads
 from hilbin.solvers.ridge import solve_definite
@@ -108,7 +108,7 @@ class KernelDiscriminant(ScoreClassifier, KernelTransformer):
         if self.n_components is not None:
             require_whole("n_components, if not None,", self.n_components, 1)
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Find the discriminants.
 
         Parameters
@@ -117,6 +117,8 @@ class KernelDiscriminant(ScoreClassifier, KernelTransformer):
             Samples, or their Gram matrix.
         y : array-like of shape (n_samples,)
             Class labels.
+        sample_weight : array-like of shape (n_samples,), optional
+            A weight of 2 counts as the row twice.
 
         Returns
         -------
@@ -124,27 +126,29 @@ class KernelDiscriminant(ScoreClassifier, KernelTransformer):
         """
         rows, y = self._checked(X, y)
         check_classification_targets(y)
-        classes, labels = np.unique(y, return_inverse=True)
-        self.classes_ = check_classes(classes)
-        counts = np.bincount(labels)
-        B = (labels[:, None] == np.arange(counts.size)) / np.sqrt(counts)
-        found = self._center(rows)
+        weights = None if sample_weight is None else checked_weights(sample_weight, rows)
+        present = y if weights is None else y[weights > 0]
+        self.classes_ = check_classes(np.unique(present), sample_weight)
+        found = self._center(rows, weights)
+        B = (y[:, None] == self.classes_) * np.sqrt(found.weights)[:, None]
+        sizes = np.square(B).sum(axis=0)
+        B /= np.sqrt(sizes)
         with blas_threads(self.n_jobs):
             A, T = self._solved(found, B)
             theta, V = (part[..., ::-1] for part in eigh(T))
-        coef, theta = self._directions(A, theta, V, len(y))
+        coef, theta = self._directions(A, theta, V, sizes.sum())
         coordinates = found.values @ coef
-        sign = signs(coordinates)
+        sign = signs(found.unweighted(coordinates))
         self._keep(found, coef * sign)
         self.eigenvalues_ = theta / (1 - theta)
         self.explained_variance_ratio_ = self.eigenvalues_ / self.eigenvalues_.sum()
-        self.means_ = (B / np.sqrt(counts)).T @ coordinates * sign
-        self.priors_ = counts / len(y)
+        self.means_ = (B / np.sqrt(sizes)).T @ coordinates * sign
+        self.priors_ = sizes / sizes.sum()
         return self
 
     def _solved(self, found: Centered, B: Array) -> tuple[Array, Array]:
         """Return coefficients of the classes, and the matrix T of their scatters."""
-        self.reg_ = self.reg * found.total / len(B)
+        self.reg_ = float(self.reg * found.total / found.weights.sum())
         if not self._explicit:
             penalized = found.values.copy()
             penalized[np.diag_indices(len(B))] += self.reg_
@@ -156,7 +160,7 @@ class KernelDiscriminant(ScoreClassifier, KernelTransformer):
         shrunk = inner / (mu + self.reg_)[:, None]
         return coef @ (np.sqrt(mu)[:, None] * shrunk), inner.T @ (mu[:, None] * shrunk)
 
-    def _directions(self, A: Array, theta: Array, V: Array, n: int) -> tuple[Array, Array]:
+    def _directions(self, A: Array, theta: Array, V: Array, n: float) -> tuple[Array, Array]:
         """Return the coefficients of the directions that tell classes apart."""
         most = theta.size - 1
         rank = int(np.count_nonzero(theta[:most] > LEAST))

@@ -7,10 +7,10 @@ new ones: those of the principal components of the images :math:`\phi(x)`. Eigen
 :class:`~hilbin.estimators.StreamPCA` does so out of core.
 
 **Back to rows.** The projection of :math:`x` with coordinates :math:`t` is :math:`\sum_i g_i
-\phi(x_i)` with :math:`g = a t + (1 - 1^\top a t) / n`, :math:`a = U \mathrm{diag}(\mu)^{-1/2}`: the
-mean is put back, and :math:`g` sums to 1. Three ways lead from there to a row: a fixed point or
-distances (:mod:`hilbin.estimators.reduction.preimages`), or ridge regression from coordinates to
-rows, with a Gaussian of median width and the penalty of least leave-one-out error.
+\phi(x_i)` with :math:`g = a t + 1 / n` and the coefficients :math:`a`, which sum to 0: the mean is
+put back, and :math:`g` sums to 1. Three ways lead from there to a row: a fixed point or distances
+(:mod:`hilbin.estimators.reduction.preimages`), or ridge regression from coordinates to rows, with a
+Gaussian of median width and the penalty of least leave-one-out error.
 
 **References.** B. Schölkopf, A. Smola and K.-R. Müller, *Nonlinear Component Analysis as a Kernel
 Eigenvalue Problem*, 1998. G. Bakır, J. Weston and B. Schölkopf, *Learning to Find Pre-Images*,
@@ -27,8 +27,9 @@ from sklearn.utils.validation import check_is_fitted
 from hilbin._arrays import Array, Matrix, check_rows, to_dense
 from hilbin._parameters import estimator, require_choice, require_positive, require_whole
 from hilbin._state import require, require_attributes
+from hilbin.estimators._fit import checked_weights
 from hilbin.estimators.kernel.ridge import KernelRidge
-from hilbin.estimators.reduction.base import KernelTransformer, Spectrum
+from hilbin.estimators.reduction.base import KernelTransformer
 from hilbin.estimators.reduction.preimages import (
     by_distances,
     by_fixed_point,
@@ -79,6 +80,8 @@ class KernelPCA(KernelTransformer):
         Number of components.
     preimage_ : str or None
         The way back to rows that is in use.
+    mean_coef_ : ndarray of shape (n_samples,)
+        Coefficients of the mean of the images: shares of the rows in all weight.
 
     See Also
     --------
@@ -114,7 +117,7 @@ class KernelPCA(KernelTransformer):
         else:
             require_positive("preimage_alpha", self.preimage_alpha)
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Find the components.
 
         Parameters
@@ -123,33 +126,41 @@ class KernelPCA(KernelTransformer):
             Samples, or their Gram matrix.
         y : None
             Not used.
+        sample_weight : array-like of shape (n_samples,), optional
+            A weight of 2 counts as the row twice.
 
         Returns
         -------
         self : KernelPCA
         """
-        self._fit(X)
+        self._fit(X, sample_weight)
         return self
 
-    def fit_transform(self, X: Any, y: Any = None) -> Array:
+    def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> Array:
         """Find the components, and return the coordinates of the same rows.
 
         Parameters
         ----------
-        X, y : as in ``fit``
+        X, y, sample_weight : as in ``fit``
 
         Returns
         -------
         coordinates : ndarray of shape (n_samples, n_components)
         """
-        return self._fit(X).coordinates
+        coordinates = self._fit(X, sample_weight)
+        return coordinates if sample_weight is None else self.transform(X)
 
-    def _fit(self, X: Any) -> Spectrum:
+    def _fit(self, X: Any, sample_weight: Any, *, fewer: bool = False) -> Array:
+        """Find the components; return coordinates of the rows that weigh more than 0.
+
+        ``fewer`` allows a rank below ``n_components``.
+        """
         rows, _ = self._checked(X)
-        found = self._center(rows)
+        weights = None if sample_weight is None else checked_weights(sample_weight, rows)
+        found = self._center(rows, weights)
         spectrum = self._spectrum(found, self.n_components, ROUNDING)
         rank = spectrum.eigenvalues.size
-        if self.n_components is not None and rank < self.n_components:
+        if self.n_components is not None and rank < self.n_components and not fewer:
             raise ValueError(
                 f"n_components={self.n_components} is more than {rank}, the rank of "
                 f"{rows.shape[0]} centered rows in the feature space"
@@ -158,13 +169,15 @@ class KernelPCA(KernelTransformer):
         self.eigenvalues_ = spectrum.eigenvalues.copy()
         self.explained_variance_ratio_ = self.eigenvalues_ / found.total
         self._keep(found, spectrum.coef)
+        self.mean_coef_ = found.weights / found.weights.sum()
         self.preimage_ = self._way(rows)
+        coordinates = found.unweighted(spectrum.coordinates)
         self._ridge: Any = None
         if self.preimage_ == "ridge":
             alpha = PENALTIES if isinstance(self.preimage_alpha, str) else self.preimage_alpha
             self._ridge = KernelRidge(Gaussian("median"), alpha, n_jobs=self.n_jobs)
-            self._ridge.fit(spectrum.coordinates, to_dense(rows))
-        return spectrum
+            self._ridge.fit(coordinates, to_dense(rows), weights)
+        return coordinates
 
     def _way(self, rows: Matrix) -> str | None:
         """Return how rows are found; refuse what the kernel does not have."""
@@ -231,7 +244,7 @@ class KernelPCA(KernelTransformer):
                 return np.maximum(found, 0) if self._demand() else found
             rows = to_dense(self.X_fit_).astype(np.float64)
             G = T @ self.coef_.T
-            G += (1 - G.sum(axis=1, keepdims=True)) / G.shape[1]
+            G += self.mean_coef_
             if self.preimage_ == "distances":
                 return by_distances(self.kernel_, G, rows)
             return by_fixed_point(self.kernel_, G, rows, start)
@@ -241,7 +254,8 @@ class KernelPCA(KernelTransformer):
         super()._check_state()
         found = require_attributes(
             self,
-            coef_="float64[*, m]",
+            coef_="float64[*, m]" if self._explicit else "float64[n, m]",
+            mean_coef_="float64[*]" if self._explicit else "float64[n]",
             eigenvalues_="float64[m]",
             explained_variance_ratio_="float64[m]",
             n_components_="=m",

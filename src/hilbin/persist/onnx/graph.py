@@ -3,6 +3,8 @@
 This module imports onnx, and is imported only when a model is exported.
 """
 
+import hashlib
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,19 +25,45 @@ class Output(NamedTuple):
 
 
 class Graph:
-    """Collect nodes and constants; operands are names of results, or numbers and arrays."""
+    """Collect nodes and constants; operands are names of results, or numbers and arrays.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    input_dtype : {"float64", "float32"}, default="float64"
+        Type of the input ``X``; ``rows`` is the input in float64.
+    """
+
+    def __init__(self, input_dtype: str = "float64") -> None:
         self._nodes: list[Any] = []
         self._constants: list[Any] = []
-        self._bytes = 0
+        self._known: dict[bytes, str] = {}
+        self._bytes = self._results = 0
+        self._input = np.dtype(input_dtype)
+        self.rows = "X" if self._input == np.float64 else self.cast("X", np.float64)
 
     def op(self, kind: str, *operands: Any, **attributes: Any) -> str:
         """Add an operation and return the name of its result."""
         inputs = [o if isinstance(o, str) else self._constant(o) for o in operands]
-        name = f"r{len(self._nodes)}"
+        name = self._result()
         self._nodes.append(helper.make_node(kind, inputs, [name], **attributes))
         return name
+
+    def row_by_row(self, x: str, of_row: Callable[[str], str]) -> str:
+        """Return ``of_row`` of every row, a vector of float64, as the rows of a matrix.
+
+        One row is computed after the other, so that what lies between takes the memory of one.
+        ``of_row`` adds operations to this graph, and may use results from outside of the row.
+        """
+        outside, self._nodes = self._nodes, []
+        row = self._result()
+        result = of_row(row)
+        inside, self._nodes = self._nodes, outside
+        body = helper.make_graph(inside, "row", [_vector(row)], [_vector(result)])
+        return self.op("Scan", x, body=body, num_scan_inputs=1)
+
+    def _result(self) -> str:
+        self._results += 1
+        return f"r{self._results - 1}"
 
     def cast(self, x: str, dtype: Any) -> str:
         """Convert ``x`` to int64 or float64."""
@@ -68,11 +96,17 @@ class Graph:
             array = array.astype(np.int64 if array.dtype.kind in "iu" else np.float64)
         if array.dtype.kind == "U":
             array = array.astype(object)
+        content = array.tolist() if array.dtype == object else array.tobytes()
+        key = hashlib.sha256(f"{array.dtype} {array.shape} ".encode())
+        key.update(repr(content).encode() if isinstance(content, list) else content)
+        if key.digest() in self._known:
+            return self._known[key.digest()]
         self._bytes += array.nbytes
         if self._bytes > MOST_BYTES:
             raise UnsupportedModelError("model has more than the 2 GiB that an ONNX file can hold")
-        name = f"c{len(self._constants)}"
-        self._constants.append(numpy_helper.from_array(np.ascontiguousarray(array), name))
+        name = self._known[key.digest()] = f"c{len(self._constants)}"
+        whole = array if array.flags.c_contiguous else array.copy()
+        self._constants.append(numpy_helper.from_array(whole, name))
         return name
 
     def model(self, n_features: int, outputs: "dict[str, Output]", **said: Any) -> bytes:
@@ -81,7 +115,7 @@ class Graph:
         graph = helper.make_graph(
             self._nodes + renamed,
             "hilbin",
-            [helper.make_tensor_value_info("X", TensorProto.DOUBLE, ["n", n_features])],
+            [helper.make_tensor_value_info("X", _element(self._input), ["n", n_features])],
             [
                 helper.make_tensor_value_info(name, _element(o.dtype), ["n", None][: o.ndim])
                 for name, o in outputs.items()
@@ -92,6 +126,10 @@ class Graph:
         model = helper.make_model(graph, opset_imports=opset, ir_version=IR_VERSION, **said)
         checker.check_model(model)
         return model.SerializeToString(deterministic=True)
+
+
+def _vector(name: str) -> Any:
+    return helper.make_tensor_value_info(name, TensorProto.DOUBLE, [None])
 
 
 def _element(dtype: Any) -> int:

@@ -1,33 +1,21 @@
-"""Feature maps and kernels as graphs, by the formulas of their modules.
+"""Feature maps as graphs, by the formulas of their modules.
 
 The features are dense: a ``SparseMap`` has a column for every node.
 """
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from hilbin._arrays import Array, to_dense
-from hilbin.kernels import (
-    Chi2,
-    Exponential,
-    Gaussian,
-    Hellinger,
-    HomogeneousKernel,
-    Intersection,
-    Linear,
-    Polynomial,
-)
-from hilbin.maps import NystroemMap
+from hilbin.maps import AdditiveMap, FourierMap, NystroemMap, SparseMap
 from hilbin.maps.expansion import PER_OCTAVE, Cells, Cubics, RankOne, SeriesTerms
 from hilbin.maps.fourier import structured_projection
 from hilbin.maps.nodes import TwoNodes
-from hilbin.persist.errors import UnsupportedModelError
+from hilbin.persist.onnx.exporters import TRANSFORMERS, transformed
 from hilbin.persist.onnx.graph import Graph
-
-TINY = np.finfo(np.float64).tiny
+from hilbin.persist.onnx.kernels import TINY, degree_of, diagonal, gram, power
 
 
 def additive(graph: Graph, step: Any, x: str, where: str) -> str:
@@ -40,7 +28,7 @@ def additive(graph: Graph, step: Any, x: str, where: str) -> str:
         return graph.flatten(_cubics(graph, expansion, x), width)
     assert isinstance(expansion, RankOne)
     at_zero = float(expansion.kernel.profile(np.zeros(1))[0])
-    weight = _power(graph, x, _degree(expansion.kernel, where) / 2)
+    weight = power(graph, x, degree_of(expansion.kernel, where) / 2)
     return graph.op("Mul", weight, math.sqrt(at_zero))
 
 
@@ -74,8 +62,8 @@ def _polynomials(graph: Graph, coefficients: Array, cell: str, t: str) -> str:
     """Return cubics in ``t``, along a third axis; coefficients are cells x powers x functions."""
     powers, t = coefficients.transpose(1, 0, 2), graph.unsqueeze(t, 2)
     value = graph.op("Gather", powers[3], cell)
-    for power in (2, 1, 0):
-        lower = graph.op("Gather", powers[power], cell)
+    for exponent in (2, 1, 0):
+        lower = graph.op("Gather", powers[exponent], cell)
         value = graph.op("Add", graph.op("Mul", value, t), lower)
     return value
 
@@ -134,15 +122,14 @@ def _coordinates(graph: Graph, two: TwoNodes, x: str) -> tuple[str, str]:
     return graph.op("Gather", np.maximum(node, 0), piece), value
 
 
-def fourier(
-    graph: Graph, step: Any, x: str, where: str, transformed: Callable[[Graph, Any, str, str], str]
-) -> str:
-    """Return the features of a ``FourierMap``; ``transformed`` exports the map inside."""
+def fourier(graph: Graph, step: FourierMap, x: str, where: str) -> str:
+    """Return the features of a ``FourierMap``."""
     mapped, stretch = x, None
     if step.feature_map_ is not None:
         mapped = transformed(graph, step.feature_map_, x, f"{where}.feature_map_")
         norms = graph.sum(graph.op("Mul", mapped, mapped), 1, keepdims=True)
-        exact = _diagonal(graph, step.kernel_.kernel, x, f"{where}.kernel_")
+        width = step.n_features_in_
+        exact = diagonal(graph, step.kernel_.kernel, x, width, f"{where}.kernel_")
         ratio = graph.op("Div", exact, graph.op("Max", norms, TINY))
         stretch = graph.op("Sqrt", graph.op("Where", graph.op("Greater", norms, 0.0), ratio, 1.0))
     products = graph.product(mapped, _frequencies(step).T)
@@ -179,56 +166,13 @@ def _frequencies(step: Any) -> Array:
 def nystroem(graph: Graph, step: NystroemMap, x: str, where: str) -> str:
     """Return the features of a ``NystroemMap``."""
     Z = np.asarray(to_dense(step.landmarks_), np.float64)
-    values = _gram(graph, step.kernel_, x, Z, f"{where}.kernel_")
+    values = gram(graph, step.kernel_, x, Z, f"{where}.kernel_")
     return graph.product(values, step.projection_)
 
 
-def _gram(graph: Graph, kernel: Any, x: str, Z: Array, where: str) -> str:
-    """Return ``k(x, z)`` for every row and landmark."""
-    kind = type(kernel)
-    if kind is Linear:
-        return graph.product(x, Z.T)
-    if kind is Polynomial:
-        inner = graph.op("Add", graph.product(x, Z.T), float(kernel.offset))
-        return graph.op("Pow", inner, float(kernel.degree))
-    if kind is Hellinger:
-        return graph.product(graph.op("Sqrt", x), np.sqrt(Z).T)
-    rows = graph.unsqueeze(x, 1)
-    if kind is Gaussian:
-        apart = graph.op("Sub", rows, Z)
-        squares = graph.sum(graph.op("Mul", apart, apart), 2)
-        return graph.op("Exp", graph.op("Mul", squares, -float(kernel.gamma)))
-    if kind is Intersection:
-        return graph.sum(graph.op("Min", _power(graph, rows, kernel.beta), Z**kernel.beta), 2)
-    if kind is Chi2:
-        sums = graph.op("Max", graph.op("Add", rows, Z), TINY)
-        return graph.sum(graph.op("Div", graph.op("Mul", rows, 2 * Z), sums), 2)
-    if kind is not Exponential:
-        raise UnsupportedModelError(f"{where} is a {kind.__name__}, which is not exported to ONNX")
-    inner = _gram(graph, kernel.kernel, x, Z, f"{where}.kernel")
-    own = _diagonal(graph, kernel.kernel, x, f"{where}.kernel")
-    norms = graph.op("Add", own, kernel.kernel.diag(Z))
-    distance = graph.op("Sub", graph.op("Mul", norms, 0.5), inner)
-    return graph.op("Exp", graph.op("Mul", graph.op("Max", distance, 0.0), -float(kernel.gamma)))
-
-
-def _diagonal(graph: Graph, kernel: Any, x: str, where: str) -> str:
-    """Return ``k(x, x)`` as a column."""
-    if type(kernel) is Linear:
-        return graph.sum(graph.op("Mul", x, x), 1, keepdims=True)
-    powers = _power(graph, x, _degree(kernel, where))
-    at_zero = float(kernel.profile(np.zeros(1))[0])
-    return graph.op("Mul", graph.sum(powers, 1, keepdims=True), at_zero)
-
-
-def _degree(kernel: Any, where: str) -> float:
-    homogeneous = isinstance(kernel, HomogeneousKernel)
-    if not homogeneous or type(kernel).weight is not HomogeneousKernel.weight:
-        raise UnsupportedModelError(f"{where} is {kernel!r}, whose norms are not exported to ONNX")
-    return float(kernel.degree)
-
-
-def _power(graph: Graph, x: str, power: float) -> str:
-    if power == 1:
-        return x
-    return graph.op("Sqrt", x) if power == 0.5 else graph.op("Pow", x, float(power))
+TRANSFORMERS |= {
+    AdditiveMap: additive,
+    FourierMap: fourier,
+    NystroemMap: nystroem,
+    SparseMap: sparse,
+}

@@ -1,13 +1,14 @@
 """The steps of a model as graphs: those of scikit-learn, and hilbin's models and binner.
 
-``CLASSIFIERS``, ``REGRESSORS`` and ``TRANSFORMERS`` say which function exports which class.
+Maps are in :mod:`hilbin.persist.onnx.maps`, machines with any kernel in
+:mod:`hilbin.persist.onnx.machines`.
 """
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from sklearn.decomposition import PCA, TruncatedSVD
+from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import (
     LinearRegression,
@@ -22,7 +23,6 @@ from sklearn.linear_model import (
 )
 from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.preprocessing import (
-    FunctionTransformer,
     MaxAbsScaler,
     MinMaxScaler,
     Normalizer,
@@ -37,106 +37,18 @@ from hilbin.estimators import (
     IntersectionSVR,
     MapRidge,
     MapRidgeClassifier,
-    ScoreCalibration,
+    MapSVC,
+    MapSVR,
     StreamPCA,
 )
-from hilbin.estimators._fit import AHEAD
 from hilbin.estimators.intersection.binner import STRETCH
 from hilbin.estimators.intersection.shapes import ShapeLookup
-from hilbin.maps import AdditiveMap, FourierMap, NystroemMap, SparseMap
+from hilbin.estimators.linear.risk import uncoded
 from hilbin.persist.errors import UnsupportedModelError
-from hilbin.persist.onnx import maps
-from hilbin.persist.onnx.graph import Graph, Output
+from hilbin.persist.onnx.exporters import CLASSIFIERS, REGRESSORS, TRANSFORMERS, transformed
+from hilbin.persist.onnx.graph import Graph
 
-Outputs = dict[str, Output]
-Step = Callable[[Graph, Any, str, str], str]  # takes a graph, a fitted step, its input, its place
 LARGEST = np.finfo(np.float64).max
-
-
-def outputs_of(graph: Graph, model: Any, x: str, where: str) -> Outputs:
-    """Return the outputs of the last step of a model, by name."""
-    if type(model) is Pipeline:
-        *steps, (name, last) = model.steps
-        for place, step in steps:
-            x = transformed(graph, step, x, f"{where}.steps[{place!r}]")
-        return outputs_of(graph, last, x, f"{where}.steps[{name!r}]")
-    if type(model) in CLASSIFIERS:
-        return _labeled(graph, model, CLASSIFIERS[type(model)](graph, model, x, where), where)
-    if type(model) in REGRESSORS:
-        result = REGRESSORS[type(model)](graph, model, x, where)
-        return {"value": Output(result, np.float64, np.ndim(getattr(model, "coef_", 0)) or 1)}
-    return {"features": Output(transformed(graph, model, x, where), np.float64, 2)}
-
-
-def n_features_of(model: Any) -> int:
-    """Return the number of features a model takes; its first step may be ``"passthrough"``."""
-    if type(model) is Pipeline:
-        return n_features_of(next(step for _, step in model.steps if not isinstance(step, str)))
-    return int(model.n_features_in_)
-
-
-def transformed(graph: Graph, step: Any, x: str, where: str) -> str:
-    """Return the result of a transformer."""
-    if step is None or (isinstance(step, str) and step == "passthrough"):
-        return x
-    if type(step) is FunctionTransformer and step.func is None:
-        return x
-    if type(step) not in TRANSFORMERS:
-        raise UnsupportedModelError(
-            f"{where} is a {type(step).__name__}, which cannot be exported to ONNX"
-        )
-    return TRANSFORMERS[type(step)](graph, step, x, where)
-
-
-def _labeled(graph: Graph, model: Any, scores: str, where: str) -> Outputs:
-    classes = np.asarray(model.classes_) if not isinstance(model.classes_, list) else None
-    texts = classes is not None and classes.dtype == object
-    if classes is None or classes.dtype.kind not in "iufbUO":
-        raise UnsupportedModelError(f"{where} has labels that cannot be exported to ONNX")
-    if texts and not all(isinstance(label, str) for label in classes):
-        raise UnsupportedModelError(f"{where} has labels that are neither numbers nor texts")
-    if classes.size == 2:
-        scores = graph.op("Squeeze", scores, np.array([1]))
-        best = graph.cast(graph.op("Greater", scores, 0.0), np.int64)
-    else:
-        best = graph.op("ArgMax", scores, axis=1, keepdims=0)
-    kind = {"i": np.int64, "u": np.int64, "f": np.float64}.get(classes.dtype.kind, classes.dtype)
-    outputs = {
-        "label": Output(graph.op("Gather", classes, best), kind, 1),
-        "scores": Output(scores, np.float64, 1 if classes.size == 2 else 2),
-    }
-    calibration = getattr(model, "calibration_", None)
-    if isinstance(calibration, ScoreCalibration):
-        probabilities = _probabilities(graph, calibration, scores, best, where)
-        outputs["probabilities"] = Output(probabilities, np.float64, 2)
-    return outputs
-
-
-def _probabilities(
-    graph: Graph, calibration: ScoreCalibration, scores: str, best: str, where: str
-) -> str:
-    """Return the probabilities that belong to scores; ``best`` is the class of the highest."""
-    if calibration.method_ == "isotonic":
-        raise UnsupportedModelError(f"{where} has isotonic probabilities, which are not exported")
-    K = calibration.classes_.size
-    two = K == 2
-    columns = graph.unsqueeze(scores, 1) if two else scores
-    logits = graph.op("Add", graph.op("Mul", columns, calibration.coef_), calibration.intercept_)
-    if two:  # the other class as 1 - p would lose the digits of a small probability
-        logits = graph.op("Concat", graph.op("Neg", logits), logits, axis=1)
-    softmax = calibration.method_ == "softmax"
-    P = graph.op("Softmax", logits, axis=1) if softmax else graph.op("Sigmoid", logits)
-    # as in hilbin.estimators._fit.agreeing, but for the calibration's own sums
-    P = graph.op("Div", P, graph.sum(P, 1, keepdims=True))
-    best = graph.unsqueeze(best, 1)
-    own = graph.op("Equal", best, np.arange(K))
-    above = graph.op("Greater", P, graph.op("GatherElements", P, best, axis=1))
-    shared = graph.cast(graph.op("Or", own, above), np.float64)
-    count = graph.sum(shared, 1, keepdims=True)
-    mean = graph.op("Div", graph.sum(graph.op("Mul", P, shared), 1, keepdims=True), count)
-    P = graph.op("Where", graph.op("Or", own, above), mean, P)
-    P = graph.op("Mul", P, graph.op("Where", own, 1 + AHEAD, 1.0))
-    return graph.op("Div", P, graph.sum(P, 1, keepdims=True))
 
 
 def _affine(graph: Graph, model: Any, x: str, where: str) -> str:
@@ -150,6 +62,12 @@ def _affine(graph: Graph, model: Any, x: str, where: str) -> str:
 
 def _of_features(graph: Graph, model: Any, x: str, where: str) -> str:
     return _affine(graph, model, _features(graph, model, x, where), where)
+
+
+def _of_map(graph: Graph, model: Any, x: str, where: str) -> str:
+    """Return the scores of a machine on the features of one map."""
+    x = transformed(graph, uncoded(model.feature_map_), x, f"{where}.feature_map_")
+    return _affine(graph, model, x, where)
 
 
 def _features(graph: Graph, model: Any, x: str, where: str) -> str:
@@ -305,39 +223,52 @@ def _interpolated(graph: Graph, shapes: ShapeLookup, measured: str) -> str:
     return graph.product(below, (slope - after)[kept])
 
 
-CLASSIFIERS: dict[type, Step] = {
-    MapRidgeClassifier: _of_features,
+def _tfidf(graph: Graph, step: TfidfTransformer, x: str, where: str) -> str:
+    if step.sublinear_tf:
+        there = graph.op("Greater", x, 0.0)
+        logs = graph.op("Log", graph.op("Where", there, x, 1.0))
+        x = graph.op("Where", there, graph.op("Add", logs, 1.0), 0.0)
+    if hasattr(step, "idf_"):
+        x = graph.op("Mul", x, step.idf_)
+    return x if step.norm is None else _normalizer(graph, step, x, where)
+
+
+def _frozen(graph: Graph, step: FrozenEstimator, x: str, where: str) -> str:
+    return transformed(graph, step.estimator, x, where)
+
+
+LINEAR_CLASSIFIERS = (
+    LinearSVC,
+    LogisticRegression,
+    LogisticRegressionCV,
+    RidgeClassifier,
+    RidgeClassifierCV,
+    SGDClassifier,
+)
+LINEAR_REGRESSORS = (LinearRegression, LinearSVR, Ridge, RidgeCV, SGDRegressor)
+CLASSIFIERS |= {
     IntersectionSVC: _additive_scores,
-    LinearSVC: _affine,
-    LogisticRegression: _affine,
-    LogisticRegressionCV: _affine,
-    RidgeClassifier: _affine,
-    RidgeClassifierCV: _affine,
-    SGDClassifier: _affine,
+    MapRidgeClassifier: _of_features,
+    MapSVC: _of_map,
+    **dict.fromkeys(LINEAR_CLASSIFIERS, _affine),
 }
-REGRESSORS: dict[type, Step] = {
-    MapRidge: _of_features,
+REGRESSORS |= {
     IntersectionSVR: _additive_values,
-    LinearRegression: _affine,
-    LinearSVR: _affine,
-    Ridge: _affine,
-    RidgeCV: _affine,
-    SGDRegressor: _affine,
+    MapRidge: _of_features,
+    MapSVR: _of_map,
+    **dict.fromkeys(LINEAR_REGRESSORS, _affine),
 }
-TRANSFORMERS: dict[type, Step] = {
-    AdditiveMap: maps.additive,
+TRANSFORMERS |= {
     FeatureUnion: _union,
-    FourierMap: lambda graph, step, x, where: maps.fourier(graph, step, x, where, transformed),
-    FrozenEstimator: lambda graph, step, x, where: transformed(graph, step.estimator, x, where),
+    FrozenEstimator: _frozen,
     HistogramBinner: _binned,
     MaxAbsScaler: _max_abs,
     MinMaxScaler: _min_max,
     Normalizer: _normalizer,
-    NystroemMap: maps.nystroem,
     PCA: _pca,
     Pipeline: _pipeline,
-    SparseMap: maps.sparse,
     StandardScaler: _standard,
     StreamPCA: _stream_pca,
+    TfidfTransformer: _tfidf,
     TruncatedSVD: _svd,
 }

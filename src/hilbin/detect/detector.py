@@ -1,0 +1,504 @@
+r"""A detector that is learned from images with boxes.
+
+**Model.** One or more templates of gradient cells (:mod:`hilbin.detect.template`), compared with
+all windows of an image at many scales (:mod:`hilbin.detect.pyramid`). Windows at or above the
+threshold that no better window overlaps are what it finds (:mod:`hilbin.detect.finding`).
+
+**Learning.** The hinge loss of all windows of all images, to a certified gap
+(:mod:`hilbin.detect.learning`). The threshold, and probabilities, are found by folds over images
+(:mod:`hilbin.detect.calibration`).
+
+**References.** P. Felzenszwalb, R. Girshick, D. McAllester and D. Ramanan, *Object Detection with
+Discriminatively Trained Part-Based Models*, 2010. A. Vedaldi and A. Zisserman, *Sparse Kernel
+Approximations for Efficient Classification and Detection*, CVPR 2012, section 5.2.
+"""
+
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import KW_ONLY
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils import check_random_state
+from sklearn.utils.metadata_routing import UNUSED
+from sklearn.utils.validation import check_is_fitted
+
+from hilbin import parallel
+from hilbin._arrays import Array
+from hilbin._parameters import estimator, require_positive, require_whole
+from hilbin._state import require, require_attributes
+from hilbin.detect.boxes import Boxes
+from hilbin.detect.calibration import HardRows, calibrate, folds_of, left_out_boxes
+from hilbin.detect.finding import LOW, Found, all_scores, find
+from hilbin.detect.learning import (
+    MAX_ITER,
+    Learned,
+    TrainingWindows,
+    choose_components,
+    choose_shape,
+    choose_upsample,
+    hard_rows,
+    learn_root,
+)
+from hilbin.detect.matching import average_precision
+from hilbin.detect.part_learning import learn_parts
+from hilbin.detect.pyramid import CellPyramid, Shape
+from hilbin.detect.template import CONTEXT, Template
+from hilbin.detect.training_images import (
+    Pyramid,
+    TrainingImages,
+    learn_words,
+    read_all,
+    warn_unreadable,
+)
+from hilbin.detect.windows import CodedWindowRows, WindowRows
+from hilbin.estimators import ScoreCalibration
+from hilbin.estimators._fit import Fit
+from hilbin.images import ImageError, read_image
+from hilbin.images.read import as_sources, source_name
+
+Callback = Callable[[str, int, int], object]
+MOST_WORDS = 256
+
+
+@estimator
+class DeformableDetector(BaseEstimator):
+    """Find objects in images, after learning from images with boxes around them.
+
+    Parameters
+    ----------
+    n_components : int, default=1
+        Number of templates, for runs of boxes by aspect; fewer if there are not 20 boxes for each.
+    n_parts : int, default=0
+        Number of parts of every template, which may move a little.
+    n_words : int, optional
+        If given, cells of training images are kept as numbers of the nearest of so many words, up
+        to 256, found by k-means, in a hundredth of the memory. Which windows are hard is learned
+        from the words, and the template from the numbers of these.
+    area : float, default=6400
+        Area of the object in the template in pixels; less if small boxes need it.
+    upsample : "auto" or int, default="auto"
+        How often images are doubled first, so that smaller objects are found, or halved if it is
+        negative; "auto" takes the least with which 95 % of the boxes are as large as the template.
+    C : float, default=0.02
+        Weight of the loss of every window.
+    mirror : bool, default=True
+        Whether to learn from mirror images as well.
+    threshold : "auto" or float, default="auto"
+        Least score of what is found; "auto" is that of best F1 in images that were left out.
+    overlap : float, default=0.5
+        Of two windows with a larger IoU only the better one is kept.
+    tol : float, default=0.03
+        Largest gap of the objective to its lower bound, relative to the objective.
+    max_iter : int, default=500
+        Largest number of passes over all windows.
+    max_time : float, optional
+        Seconds after which training is cut short.
+    verbose : int, default=0
+        Prints the end of every training with 1, and every pass with 2.
+    n_jobs : int, optional
+        Number of threads, as in joblib.
+    random_state : int, RandomState or None, default=None
+        Seed of words and folds.
+
+    Attributes
+    ----------
+    templates_ : list of Template
+        What it looks for.
+    threshold_ : float
+        Least score of what is found.
+    calibration_ : ScoreCalibration or None
+        Map of scores to probabilities; None if all or none of the detections in images that were
+        left out were true.
+    upsample_ : int
+        How often images are doubled.
+    words_ : float32 array of shape (n_words, 32) or None
+        Words of cells; :func:`~hilbin.detect.run_all` uses them.
+    unreachable_ : list of dict
+        Boxes that no window meets at an IoU of 0.5, which were ignored: "image", the name or the
+        place of the image, "box", its place among the boxes of the image, and "iou", the best there
+        is.
+    memory_ : int
+        Bytes of the cells of all images while learning.
+    n_iter_, converged_, objective_, gap_
+        Passes, whether the gap is below ``tol``, and the objective and the gap of every template.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hilbin.detect import DeformableDetector
+    >>> rng = np.random.default_rng(0)
+    >>> images = rng.integers(0, 80, (6, 96, 128), np.uint8)
+    >>> boxes = []
+    >>> for image in images:  # a bright square in each
+    ...     x, y = rng.integers(8, 60), rng.integers(8, 40)
+    ...     image[y : y + 40, x : x + 40] += 120
+    ...     boxes.append([[x, y, x + 40, y + 40]])
+    >>> detector = DeformableDetector(area=1600, random_state=0).fit(images[:4], boxes[:4])
+    >>> float(detector.score(images[4:], boxes[4:]))
+    1.0
+    >>> found = detector.predict(images[4:])[0]
+    >>> bool(abs(found.coordinates[0] - boxes[4]).max() < 8)
+    True
+    """
+
+    # images are what others call X, not metadata to be routed
+    __metadata_request__fit: ClassVar[dict[str, str]] = {
+        "images": UNUSED,
+        "boxes": UNUSED,
+        "ignore": UNUSED,
+        "callback": UNUSED,
+    }
+    __metadata_request__predict: ClassVar[dict[str, str]] = {"images": UNUSED, "threshold": UNUSED}
+    __metadata_request__score: ClassVar[dict[str, str]] = {
+        "images": UNUSED,
+        "boxes": UNUSED,
+        "ignore": UNUSED,
+    }
+
+    n_components: int = 1
+    n_parts: int = 0
+    n_words: int | None = None
+    area: float = 6400.0
+    upsample: int | Literal["auto"] = "auto"
+    C: float = 0.02
+    mirror: bool = True
+    threshold: float | Literal["auto"] = "auto"
+    _: KW_ONLY
+    overlap: float = 0.5
+    tol: float = 0.03
+    max_iter: int = MAX_ITER
+    max_time: float | None = None
+    verbose: int = 0
+    n_jobs: int | None = None
+    random_state: Any = None
+
+    def fit(
+        self, images: Any, boxes: Any, ignore: Any = None, *, callback: Callback | None = None
+    ) -> Self:
+        """Learn what is in the boxes.
+
+        Parameters
+        ----------
+        images : sequence of paths or arrays
+            Images; those without an object are useful, too.
+        boxes : sequence of Boxes or array-likes of shape (n_i, 4)
+            ``[x0, y0, x1, y1)`` of all objects of every image, in pixels.
+        ignore : sequence of array-likes of shape (n_i,), optional
+            Which boxes are neither objects nor background, such as hidden or blurred ones.
+        callback : callable, optional
+            Called with the name of a stage, how much of it is done, and how much there is.
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        data = TrainingImages(images, boxes, ignore)
+        wanted = data.wanted()
+        if not len(wanted):
+            raise ValueError("there is no box to learn from in any image")
+        rng = check_random_state(self.random_state)
+        tell = callback or (lambda stage, done, total: None)
+        automatic = self.upsample == "auto"
+        self.upsample_ = choose_upsample(wanted, self.area) if automatic else int(self.upsample)
+        component = choose_components(wanted, self.n_components)
+        shapes = [
+            choose_shape(wanted[component == k], self.area, self.upsample_)
+            for k in range(int(component.max()) + 1)
+        ]
+        data.assign(component)
+        self.words_ = self._choose_words(data, shapes, rng)
+        pyramids = self._read(data, shapes, tell)
+        learned = self._learn(data, pyramids, shapes, rng, tell)
+
+        def pyramid_of(place: int) -> Pyramid:
+            if self.words_ is None and not self.n_parts:
+                return pyramids[place]
+            parts = self.n_parts > 0
+            return data.pyramid(place, smallest_object(shapes), self.upsample_, None, parts)
+
+        self.templates_: list[Template] = []
+        hard = self._refine(learned, pyramid_of, tell)
+        self._calibrate(data, hard, pyramid_of, rng, tell)
+        return self
+
+    def _choose_words(
+        self, data: TrainingImages, shapes: Sequence[Shape], rng: Any
+    ) -> Array | None:
+        if self.n_words is None:
+            return None
+        return learn_words(data, self.n_words, smallest_object(shapes), self.upsample_, rng)
+
+    def _read(self, data: TrainingImages, shapes: Sequence[Shape], tell: Callback) -> list[Pyramid]:
+        """Return the pyramids of the images that can be read; ``data`` forgets the others."""
+        count = len(data.sources)
+        smallest = smallest_object(shapes)
+        made, errors = read_all(
+            count,
+            lambda place: data.pyramid(place, smallest, self.upsample_, self.words_),
+            n_jobs=self.n_jobs,
+            tell=lambda done: tell("reading images", done, count),
+        )
+        warn_unreadable(errors, count)
+        data.keep([*made])
+        pyramids = [*made.values()]
+        data.leave_out_boxes_outside(pyramids)
+        self.memory_ = sum(pyramid.nbytes for pyramid in pyramids)
+        return pyramids
+
+    def _learn(
+        self,
+        data: TrainingImages,
+        pyramids: list[Any],
+        shapes: Sequence[Shape],
+        rng: Any,
+        tell: Callback,
+    ) -> list[Learned]:
+        """Learn a template for every shape."""
+        names = [f"template {k}" for k in range(len(shapes))]
+        self.unreachable_: list[dict[str, Any]] = []
+        learned = []
+        with Fit(self, data.sources, None, names, "pass") as fit:
+            fit.max_iter = self.max_iter
+            for k, shape in enumerate(shapes):
+                tell("learning", k, len(shapes))
+                own = [component == k for component in data.component]
+                windows = TrainingWindows(pyramids, shape, data.boxes, own, data.ignored)
+                self._note_unreachable(windows, data)
+                if not windows.candidates:
+                    continue
+                rows: Any = WindowRows if self.words_ is None else CodedWindowRows
+                with fit.problem(k) as callback:
+                    one = learn_root(
+                        rows(pyramids, shape, n_jobs=self.n_jobs),
+                        windows,
+                        C=self.C,
+                        mirror=self.mirror,
+                        tol=self.tol,
+                        rng=rng,
+                        max_iter=self.max_iter,
+                        callback=callback,
+                    )
+                learned.append(one)
+                fit.say(k, one.result)
+            if not learned:
+                raise ValueError("no window meets any box at an IoU of 0.5: see unreachable_")
+            fit.keep([one.result for one in learned])
+        tell("learning", len(shapes), len(shapes))
+        return learned
+
+    def _note_unreachable(self, windows: TrainingWindows, data: TrainingImages) -> None:
+        for found in windows.unreachable:
+            box = int(data.numbers[found.image][found.box])
+            iou = float(found.iou.max(initial=0.0))
+            entry = {"image": data.names[found.image], "box": box, "iou": iou}
+            self.unreachable_.append(entry)
+
+    def _refine(
+        self, learned: Sequence[Learned], pyramid_of: Callable[[int], Pyramid], tell: Callback
+    ) -> list[HardRows]:
+        """Learn the parts, or learn again from numbers instead of codes; return the hard rows."""
+        hard = []
+        begin = time.monotonic()
+        limit = np.inf if self.max_time is None else self.max_time
+        for k, one in enumerate(learned):
+            if self.n_parts:
+                tell("learning parts", k, len(learned))
+                template, rows = learn_parts(
+                    one,
+                    self.n_parts,
+                    pyramid_of,
+                    C=self.C,
+                    tol=self.tol,
+                    n_jobs=self.n_jobs,
+                    go_on=lambda number: time.monotonic() - begin < limit,
+                )
+            else:
+                template, rows = one.template, hard_rows(one, pyramid_of)
+                if self.words_ is not None:
+                    template = rows.learned(template, self.C, self.tol)
+            self.templates_.append(template)
+            hard.append(rows)
+        return hard
+
+    def _calibrate(
+        self,
+        data: TrainingImages,
+        hard: Sequence[HardRows],
+        pyramid_of: Callable[[int], Pyramid],
+        rng: Any,
+        tell: Callback,
+    ) -> None:
+        """Find the threshold and the probabilities by folds over images."""
+        tell("calibrating", 0, 1)
+        folds = folds_of(data.boxes, data.ignored, rng)
+        self.threshold_, self.calibration_ = 0.0, None
+        if folds.max() > 0:
+            found = left_out_boxes(
+                self.templates_, hard, folds, pyramid_of, C=self.C, limit=self.overlap
+            )
+            self.threshold_, self.calibration_ = calibrate(found, data.boxes, data.ignored)
+        elif self.threshold == "auto":
+            warnings.warn(
+                "boxes are in one image only: threshold_ is 0 and there are no probabilities, as "
+                "nothing can be left out to find them",
+                stacklevel=3,
+            )
+        if self.threshold != "auto":
+            self.threshold_ = float(self.threshold)
+        tell("calibrating", 1, 1)
+
+    @property
+    def filters_(self) -> list[Array]:
+        """Root filters (rows, 32, columns) of all templates."""
+        check_is_fitted(self)
+        return [template.root for template in self.templates_]
+
+    def pyramid(self, image: Any) -> CellPyramid:
+        """Return the pyramid of one image as the detector sees it.
+
+        Parameters
+        ----------
+        image : path or array
+        """
+        check_is_fitted(self)
+        return CellPyramid.of(
+            read_image(image, color=True),
+            smallest=smallest_object([template.shape for template in self.templates_]),
+            upsample=self.upsample_,
+            nodes=any(template.n_parts for template in self.templates_),
+        )
+
+    def find(
+        self, pyramid: Pyramid, threshold: float | None = None, *, exact: bool = False
+    ) -> Found:
+        """Return the windows that are found in one pyramid.
+
+        Parameters
+        ----------
+        pyramid : CellPyramid
+            What :meth:`pyramid` returns.
+        threshold : float, optional
+            Least score, ``threshold_`` by default.
+        exact : bool, default=False
+            Whether to compute parts everywhere, not only where the root has a score that a
+            training object had.
+        """
+        least = self.threshold_ if threshold is None else threshold
+        scores = all_scores(self.templates_, pyramid, exact=exact)
+        return find(scores, self.templates_, pyramid, least, self.overlap)
+
+    def predict(self, images: Any, threshold: float | None = None) -> list[Boxes]:
+        """Find objects in images.
+
+        Parameters
+        ----------
+        images : sequence of paths or arrays
+            An image that cannot be read has no boxes, and a warning names it.
+        threshold : float, optional
+            Least score, ``threshold_`` by default. Lower ones find more, also what is none.
+
+        Returns
+        -------
+        boxes : list of Boxes
+            Of every image boxes, scores and, if they are known, probabilities, by falling score.
+        """
+        check_is_fitted(self)
+        sources = as_sources(images)
+        found: list[Boxes] = [Boxes(np.empty((0, 4)), scores=np.empty(0))] * len(sources)
+        errors: dict[int, ImageError] = {}
+
+        def task(begin: int, end: int) -> None:
+            for i in range(begin, end):
+                try:
+                    pyramid = self.pyramid(sources[i])
+                except ImageError as error:
+                    errors[i] = ImageError(source_name(sources[i], i), error.reason)
+                    continue
+                found[i] = self.find(pyramid, threshold).boxes
+
+        parallel.run(task, parallel.ranges(len(sources), 1), self.n_jobs)
+        if errors:
+            warn_unreadable(dict(sorted(errors.items())), len(sources) + 1)
+        return [with_probabilities(boxes, self.calibration_) for boxes in found]
+
+    def score(self, images: Any, boxes: Any, ignore: Any = None) -> float:
+        """Return the average precision of what is found at a low threshold.
+
+        Parameters
+        ----------
+        images, boxes, ignore
+            As for :meth:`fit`.
+        """
+        data = TrainingImages(images, boxes, ignore)
+        truths = [b[~skip] for b, skip in zip(data.boxes, data.ignored, strict=True)]
+        others = [b[skip] for b, skip in zip(data.boxes, data.ignored, strict=True)]
+        return average_precision(self.predict(images, LOW), truths, others)
+
+    def _check_parameters(self) -> None:
+        require_whole("n_components", self.n_components, 1, 100)
+        require_whole("n_parts", self.n_parts, 0, 100)
+        if self.n_words is not None:
+            require_whole("n_words", self.n_words, 2, MOST_WORDS)
+        require_positive("area", self.area, most=1e6)
+        if self.upsample != "auto":
+            require_whole("upsample", self.upsample, -8, 3)
+        require_positive("C", self.C)
+        if self.threshold != "auto" and not np.isfinite(self.threshold):
+            raise ValueError(f'threshold must be "auto" or a number, got {self.threshold!r}')
+        require_positive("overlap", self.overlap, or_zero=True, most=1)
+        require_positive("tol", self.tol)
+        require_whole("max_iter", self.max_iter, 1)
+        if self.max_time is not None:
+            require_positive("max_time", self.max_time)
+
+    def _check_state(self) -> None:
+        fitted = require_attributes(
+            self,
+            templates_="list",
+            upsample_="int",
+            words_="float32[words, 32]?",
+            threshold_="float",
+            unreachable_="list",
+            memory_="int",
+            n_iter_="int",
+            converged_="bool",
+            objective_="float64[k]",
+            gap_="float64[k]",
+        )
+        if not fitted:
+            return
+        templates = self.templates_
+        require(
+            templates and all(isinstance(t, Template) for t in templates), "templates_ is wrong"
+        )
+        require(-8 <= self.upsample_ <= 3, "upsample_ is out of range")
+        require(fitted.get("words", 1) <= MOST_WORDS, "there are too many words")
+        calibration = self.calibration_
+        fits = calibration is None or isinstance(calibration, ScoreCalibration)
+        require(fits, "calibration_ is no ScoreCalibration")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = False
+        tags.input_tags.three_d_array = True
+        tags.input_tags.string = True
+        tags.no_validation = True
+        return tags
+
+
+def smallest_object(shapes: Sequence[Shape]) -> Shape:
+    """Return the rows and columns of cells of the object that every template fits in."""
+    rows, columns = np.min(shapes, axis=0) - 2 * CONTEXT
+    return int(rows), int(columns)
+
+
+def with_probabilities(boxes: Boxes, calibration: ScoreCalibration | None) -> Boxes:
+    """Return boxes with the probabilities that belong to their scores."""
+    if calibration is None or boxes.scores is None:
+        return boxes
+    probabilities = calibration.predict_proba(boxes.scores)[:, 1] if len(boxes) else np.empty(0)
+    return Boxes(boxes.coordinates, scores=boxes.scores, probabilities=probabilities)

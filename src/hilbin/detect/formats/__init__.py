@@ -1,0 +1,1 @@
+"""Formats of files of boxes, a module each; :mod:`hilbin.detect.annotations` chooses."""

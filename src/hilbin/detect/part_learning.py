@@ -1,0 +1,193 @@
+r"""Learning the parts of a template, and where they are.
+
+**Problem.** The hinge loss of all windows, as of the root alone (:mod:`hilbin.detect.learning`), of
+the scores with parts at their best places. For negatives the maximum over places is convex; for
+positives it is not, so their places are fixed, and chosen anew in every round.
+
+**Start.** Parts of 6 by 6 nodes are placed one after the other where the positive weights of the
+root have the most energy, which counts little below a part that is there already. A part begins
+with a quarter of the weights of the root below it, and with the deformation (0.02, 0, 0.02, 0).
+
+**Rounds.** The first has the hard windows of the root. Then all windows are scored, parts
+everywhere, and the hardest negatives above -1 join, 2,000 in a round; negatives of earlier rounds
+stay while they are above -1.2, each once, with its newest places, and 8,000 at most. Positives have
+the best places of their parts. The rows are solved by :func:`~hilbin.solvers.bundle`. Unlike the
+root, the result has no certificate for all windows.
+
+Afterwards parts are computed only where the root has at least the least score that it has at a
+positive.
+
+**Reference.** P. Felzenszwalb, R. Girshick, D. McAllester and D. Ramanan, *Object Detection with
+Discriminatively Trained Part-Based Models*, 2010, sections 4 and 5.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from hilbin._arrays import Array
+from hilbin.detect.calibration import HARD, HardRows
+from hilbin.detect.learning import Learned
+from hilbin.detect.pyramid import Levels
+from hilbin.detect.template import PART_SIDE, Template
+from hilbin.parallel import ranges, run
+
+ROUNDS = 5
+HIDDEN = 0.05  # what is left of the energy below a part
+BEND = (0.02, 0.0, 0.02, 0.0)
+MOST_NEGATIVES, MOST_NEW = 8000, 2000
+MARGIN = -1.0
+
+
+def place_parts(template: Template, count: int) -> Template:
+    """Return the template with parts where its positive weights are."""
+    rows, columns = template.shape
+    down = np.minimum(np.arange(2 * rows + 1) // 2, rows - 1)
+    across = np.minimum(np.arange(2 * columns + 1) // 2, columns - 1)
+    near = template.root[down][:, :, across]  # of every node the nearest cell
+    energy = np.square(np.maximum(near, 0)).sum(axis=1)
+    anchors, parts = [], []
+    for _ in range(count):
+        windows = np.lib.stride_tricks.sliding_window_view(energy, (PART_SIDE, PART_SIDE))
+        best = windows.sum(axis=(2, 3))
+        y, x = np.unravel_index(int(best.argmax()), best.shape)
+        energy[y : y + PART_SIDE, x : x + PART_SIDE] *= HIDDEN
+        anchors.append((y, x))
+        parts.append(near[y : y + PART_SIDE, :, x : x + PART_SIDE] / 4)
+    return replace(
+        template,
+        parts=np.ascontiguousarray(parts, np.float32),
+        anchors=np.array(anchors, np.int32),
+        deformation=np.tile(np.array(BEND, np.float32), (count, 1)),
+    )
+
+
+def learn_parts(
+    learned: Learned,
+    n_parts: int,
+    pyramid_of: Callable[[int], Levels],
+    *,
+    C: float,
+    tol: float,
+    n_jobs: int | None = None,
+    go_on: Callable[[int], bool] = lambda n_round: True,
+) -> tuple[Template, HardRows]:
+    """Learn a template with parts.
+
+    Parameters
+    ----------
+    learned : Learned
+        The template without parts.
+    n_parts : int
+        Number of parts.
+    pyramid_of : callable
+        The pyramid of an image, with nodes.
+    C, tol : float
+        Weight of the loss of a row, and the gap of the solution.
+    n_jobs : int, optional
+        Threads.
+    go_on : callable
+        Whether there is time for one more round, after so many.
+
+    Returns
+    -------
+    template : Template
+    rows : HardRows
+        The rows of the last round.
+    """
+    template = place_parts(learned.template, n_parts)
+    cache = _Cache()
+    for number in range(ROUNDS):
+        cache.forget(template)
+        cache.take(_scanned(template, learned, pyramid_of, number == 0, n_jobs))
+        rows = cache.rows()
+        template = rows.learned(template, C, tol)
+        if not go_on(number + 1):
+            break
+    return replace(template, least=_least(template, rows)), rows
+
+
+Entry = tuple[int, int, int, float, Array]  # side, window, image, target, features
+
+
+def _scanned(
+    template: Template,
+    learned: Learned,
+    pyramid_of: Callable[[int], Levels],
+    first: bool,
+    n_jobs: int | None,
+) -> list[Entry]:
+    """Return the positives and hard negatives of all images, first those that the root has."""
+    found: dict[int, list[Entry]] = {}
+    windows, sides = learned.windows, len(learned.positive)
+    models = [template, template.mirrored()][:sides]
+    share = max(8, 2 * MOST_NEW // (sides * len(windows.begins)))
+
+    def scan(image: int) -> list[Entry]:
+        pyramid = pyramid_of(image)
+        begin, end = windows.begins[image : image + 2]
+        entries: list[Entry] = []
+        for side, model in enumerate(models):
+            own_scores = learned.scores[side][begin:end]
+            scores = own_scores if first else model.scores(pyramid, exact=True)
+            own = [c.windows - begin for c in windows.candidates if c.image == image]
+            positive = [int(places[np.argmax(scores[places])]) for places in own]
+            above = np.flatnonzero(windows.negative[begin:end] & (scores > MARGIN))
+            hardest = above[np.argsort(-scores[above], kind="stable")[:share]]
+            places = np.array([*positive, *hardest], np.int64)
+            features = model.features(pyramid, places)
+            rows = template.mirrored_features(features) if side else features
+            targets = np.where(np.arange(len(places)) < len(positive), 1.0, -1.0)
+            entries += [
+                (side, int(place + begin), image, target, row)
+                for place, target, row in zip(places, targets, rows, strict=True)
+            ]
+        return entries
+
+    def task(low: int, high: int) -> None:
+        for image in range(low, high):
+            found[image] = scan(image)
+
+    run(task, ranges(len(windows.begins) - 1, 1), n_jobs)
+    return [entry for image in sorted(found) for entry in found[image]]
+
+
+class _Cache:
+    """Negatives of all rounds, each once, and the positives of the last."""
+
+    def __init__(self) -> None:
+        self.entries: dict[tuple[int, int], Entry] = {}
+
+    def forget(self, template: Template) -> None:
+        """Drop positives, and negatives that are no longer hard."""
+        weights = template.weights
+        self.entries = {
+            key: entry
+            for key, entry in self.entries.items()
+            if entry[3] < 0 and float(weights @ entry[4]) > HARD
+        }
+
+    def take(self, entries: list[Entry]) -> None:
+        """Add entries; of negatives that are too many, the first found go."""
+        for entry in entries:
+            self.entries.pop(entry[:2], None)
+            self.entries[entry[:2]] = entry
+        negative = [key for key, entry in self.entries.items() if entry[3] < 0]
+        for key in negative[: max(0, len(negative) - MOST_NEGATIVES)]:
+            del self.entries[key]
+
+    def rows(self) -> HardRows:
+        """Return all entries."""
+        entries = [*self.entries.values()]
+        features = np.stack([entry[4] for entry in entries])
+        targets, image = (np.array([entry[k] for entry in entries]) for k in (3, 2))
+        return HardRows(features, targets, np.ones(len(targets)), image)
+
+
+def _least(template: Template, rows: HardRows) -> float:
+    """Return the least score of the root at a positive."""
+    size = template.root.size
+    positive = rows.features[rows.targets > 0]
+    scores = positive[:, :size] @ template.root.ravel() + np.float32(template.bias)
+    return float(scores.min())
