@@ -368,6 +368,7 @@ def keys_of(views: Sequence[KernelProjection], given: Sequence[Any]) -> Array:
     """Return numbers that are equal for equal rows; those of a Gram matrix all differ."""
     found = []
     for view, X in zip(views, given, strict=True):
-        every = np.arange(np.shape(X)[0], dtype=np.uint64)
-        found.append(every if view._precomputed else row_keys(view._new_rows(X)))
+        rows = view._new_rows(X)
+        every = np.arange(rows.shape[0], dtype=np.uint64)
+        found.append(every if view._precomputed else row_keys(rows))
     return np.column_stack(found)
