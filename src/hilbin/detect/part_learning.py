@@ -17,7 +17,7 @@ parts. The rows are solved by :func:`~hilbin.solvers.bundle`. Unlike the root, t
 certificate for all windows.
 
 Afterwards parts are computed only where the root has at least the least score that it has at a
-positive.
+positive whose whole score is not below 0.
 
 **Reference.** P. Felzenszwalb, R. Girshick, D. McAllester and D. Ramanan, *Object Detection with
 Discriminatively Trained Part-Based Models*, 2010, sections 4 and 5.
@@ -191,8 +191,12 @@ class _Cache:
 
 
 def _least(template: Template, rows: HardRows) -> float:
-    """Return the least score of the root at a positive."""
-    size = template.root.size
+    """Return the least score of the root at a positive that the template finds, if it finds any.
+
+    One that has a score below 0 with its parts would let them be computed nearly everywhere.
+    """
     positive = rows.features[rows.targets > 0]
-    scores = positive[:, :size] @ template.root.ravel() + np.float32(template.bias)
-    return float(scores.min())
+    found = positive[positive @ template.weights >= 0]
+    chosen = found if len(found) else positive
+    roots = chosen[:, : template.root.size] @ template.root.ravel() + np.float32(template.bias)
+    return float(roots.min())
