@@ -145,18 +145,13 @@ class DeformableDetector(BaseEstimator):
     """
 
     # images are what others call X, not metadata to be routed
-    __metadata_request__fit: ClassVar[dict[str, str]] = {
-        "images": UNUSED,
-        "boxes": UNUSED,
-        "ignore": UNUSED,
-        "callback": UNUSED,
-    }
+    __metadata_request__fit: ClassVar[dict[str, str]] = dict.fromkeys(
+        ("images", "boxes", "ignore", "callback"), UNUSED
+    )
     __metadata_request__predict: ClassVar[dict[str, str]] = {"images": UNUSED, "threshold": UNUSED}
-    __metadata_request__score: ClassVar[dict[str, str]] = {
-        "images": UNUSED,
-        "boxes": UNUSED,
-        "ignore": UNUSED,
-    }
+    __metadata_request__score: ClassVar[dict[str, str]] = dict.fromkeys(
+        ("images", "boxes", "ignore"), UNUSED
+    )
 
     n_components: int = 1
     n_parts: int = 0

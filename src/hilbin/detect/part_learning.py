@@ -6,16 +6,18 @@ positives it is not, so their places are fixed, and chosen anew in every round.
 
 **Start.** Parts of 6 by 6 nodes are placed one after the other where the positive weights of the
 root have the most energy, which counts little below a part that is there already. A part begins
-with a quarter of the weights of the root below it, and with the deformation (0.02, 0, 0.02, 0).
+without weights and with the deformation (0.05, 0, 0.05, 0), so that it is at rest and the first
+scores are those of the root, whose objective is the least without parts.
 
-**Rounds.** The first has the hard windows of the root. Then all windows are scored, parts
-everywhere, and the hardest negatives above -1 join, 2,000 in a round; negatives of earlier rounds
-stay while they are above -1.2, each once, with its newest places, and 8,000 at most. Positives have
-the best places of their parts. The rows are solved by :func:`~hilbin.solvers.bundle`. Unlike the
-root, the result has no certificate for all windows.
+**Rounds.** The first has negatives drawn at random, which stay, or the score of plain background
+would be free to rise, and hard windows of the root. Then all windows are scored, parts everywhere,
+and negatives above -1 join, hard and less hard ones, about 4,000 in a round, each once with its
+newest places; if there are more than 8,000, the easiest go. Positives have the best places of their
+parts. The rows are solved by :func:`~hilbin.solvers.bundle`. Unlike the root, the result has no
+certificate for all windows.
 
 Afterwards parts are computed only where the root has at least the least score that it has at a
-positive.
+positive whose whole score is not below 0.
 
 **Reference.** P. Felzenszwalb, R. Girshick, D. McAllester and D. Ramanan, *Object Detection with
 Discriminatively Trained Part-Based Models*, 2010, sections 4 and 5.
@@ -27,16 +29,16 @@ from dataclasses import replace
 import numpy as np
 
 from hilbin._arrays import Array
-from hilbin.detect.calibration import HARD, HardRows
+from hilbin.detect.calibration import HardRows
 from hilbin.detect.learning import Learned
-from hilbin.detect.pyramid import Levels
+from hilbin.detect.pyramid import CHANNELS, Levels
 from hilbin.detect.template import PART_SIDE, Template
 from hilbin.parallel import ranges, run
 
-ROUNDS = 5
+ROUNDS = 6
 HIDDEN = 0.05  # what is left of the energy below a part
-BEND = (0.02, 0.0, 0.02, 0.0)
-MOST_NEGATIVES, MOST_NEW = 8000, 2000
+BEND = (0.05, 0.0, 0.05, 0.0)
+MOST_NEGATIVES, MOST_NEW, AT_RANDOM = 8000, 4000, 2000
 MARGIN = -1.0
 
 
@@ -47,17 +49,16 @@ def place_parts(template: Template, count: int) -> Template:
     across = np.minimum(np.arange(2 * columns + 1) // 2, columns - 1)
     near = template.root[down][:, :, across]  # of every node the nearest cell
     energy = np.square(np.maximum(near, 0)).sum(axis=1)
-    anchors, parts = [], []
+    anchors = []
     for _ in range(count):
         windows = np.lib.stride_tricks.sliding_window_view(energy, (PART_SIDE, PART_SIDE))
         best = windows.sum(axis=(2, 3))
         y, x = np.unravel_index(int(best.argmax()), best.shape)
         energy[y : y + PART_SIDE, x : x + PART_SIDE] *= HIDDEN
         anchors.append((y, x))
-        parts.append(near[y : y + PART_SIDE, :, x : x + PART_SIDE] / 4)
     return replace(
         template,
-        parts=np.ascontiguousarray(parts, np.float32),
+        parts=np.zeros((count, PART_SIDE, CHANNELS, PART_SIDE), np.float32),
         anchors=np.array(anchors, np.int32),
         deformation=np.tile(np.array(BEND, np.float32), (count, 1)),
     )
@@ -99,10 +100,11 @@ def learn_parts(
     template = place_parts(learned.template, n_parts)
     cache = _Cache()
     for number in range(ROUNDS):
-        cache.forget(template)
-        cache.take(_scanned(template, learned, pyramid_of, number == 0, n_jobs))
+        cache.take(_scanned(template, learned, pyramid_of, number == 0, n_jobs), template)
         rows = cache.rows()
-        template = rows.learned(template, C, tol)
+        solved = rows.learned(template, C, tol)
+        # while all parts are at rest, their rows say nothing about what it costs to move
+        template = replace(solved, deformation=template.deformation) if number == 0 else solved
         if not go_on(number + 1):
             break
     return replace(template, least=_least(template, rows)), rows
@@ -133,9 +135,12 @@ def _scanned(
             scores = own_scores if first else model.scores(pyramid, exact=True)
             own = [c.windows - begin for c in windows.candidates if c.image == image]
             positive = [int(places[np.argmax(scores[places])]) for places in own]
-            above = np.flatnonzero(windows.negative[begin:end] & (scores > MARGIN))
-            hardest = above[np.argsort(-scores[above], kind="stable")[:share]]
-            places = np.array([*positive, *hardest], np.int64)
+            negative = np.flatnonzero(windows.negative[begin:end])
+            chosen = _spread(negative[scores[negative] > MARGIN], scores, share)
+            if first:
+                step = max(1, len(negative) * sides * len(windows.begins) // AT_RANDOM)
+                chosen = np.union1d(chosen, negative[side::step])
+            places = np.array([*positive, *chosen], np.int64)
             features = model.features(pyramid, places)
             rows = template.mirrored_features(features) if side else features
             targets = np.where(np.arange(len(places)) < len(positive), 1.0, -1.0)
@@ -153,29 +158,29 @@ def _scanned(
     return [entry for image in sorted(found) for entry in found[image]]
 
 
+def _spread(windows: Array, scores: Array, count: int) -> Array:
+    """Return at most ``count`` windows, evenly from the highest score to the lowest."""
+    order = windows[np.argsort(-scores[windows], kind="stable")]
+    if len(order) <= count:
+        return order
+    return order[np.linspace(0, len(order) - 1, count).astype(np.int64)]
+
+
 class _Cache:
     """Negatives of all rounds, each once, and the positives of the last."""
 
     def __init__(self) -> None:
         self.entries: dict[tuple[int, int], Entry] = {}
 
-    def forget(self, template: Template) -> None:
-        """Drop positives, and negatives that are no longer hard."""
+    def take(self, entries: list[Entry], template: Template) -> None:
+        """Take new positives, and add negatives; if these are too many, the easiest go."""
+        kept = {key: entry for key, entry in self.entries.items() if entry[3] < 0}
+        self.entries = kept | {entry[:2]: entry for entry in entries}
         weights = template.weights
-        self.entries = {
-            key: entry
-            for key, entry in self.entries.items()
-            if entry[3] < 0 and float(weights @ entry[4]) > HARD
-        }
-
-    def take(self, entries: list[Entry]) -> None:
-        """Add entries; of negatives that are too many, the first found go."""
-        for entry in entries:
-            self.entries.pop(entry[:2], None)
-            self.entries[entry[:2]] = entry
         negative = [key for key, entry in self.entries.items() if entry[3] < 0]
-        for key in negative[: max(0, len(negative) - MOST_NEGATIVES)]:
-            del self.entries[key]
+        scores = [float(weights @ self.entries[key][4]) for key in negative]
+        for i in np.argsort(scores)[: max(0, len(negative) - MOST_NEGATIVES)]:
+            del self.entries[negative[i]]
 
     def rows(self) -> HardRows:
         """Return all entries."""
@@ -186,8 +191,12 @@ class _Cache:
 
 
 def _least(template: Template, rows: HardRows) -> float:
-    """Return the least score of the root at a positive."""
-    size = template.root.size
+    """Return the least score of the root at a positive that the template finds, if it finds any.
+
+    One that has a score below 0 with its parts would let them be computed nearly everywhere.
+    """
     positive = rows.features[rows.targets > 0]
-    scores = positive[:, :size] @ template.root.ravel() + np.float32(template.bias)
-    return float(scores.min())
+    found = positive[positive @ template.weights >= 0]
+    chosen = found if len(found) else positive
+    roots = chosen[:, : template.root.size] @ template.root.ravel() + np.float32(template.bias)
+    return float(roots.min())
