@@ -93,7 +93,7 @@ def test_long_stages_say_what_is_left(monkeypatch, capsys):
     assert lines == [
         "counting: 20%, 12 s left",
         "counting: 90%, 2 s left",
-        "counting: 10, 15.0 s",
+        "counting: 15.0 s",
     ]
 
 
@@ -107,9 +107,8 @@ def test_stages_of_a_fit_are_followed(capsys):
         for done in (0, 4, 6, 3, 8, 8):  # a later round begins anew
             callback("describing", done, 8)
         callback("resumed", 4, 8)
-    assert [line.partition(",")[0] for line in capsys.readouterr().err.splitlines()] == [
-        "learning: 0.0 s", "describing: 8", "resumed: 4 of 8 images",
-    ]  # fmt: skip
+    lines = capsys.readouterr().err.splitlines()
+    assert lines == ["learning: 0.0 s", "describing: 0.0 s", "resumed: 4 of 8 images"]
     assert list(console.seconds) == ["learning", "describing"]
 
 
@@ -119,7 +118,7 @@ def test_progress(monkeypatch, capsys):
     console = Console()
     with console.stage("thinking", 2) as advance:
         advance(2)
-    assert capsys.readouterr().err.startswith("thinking: 2, 0.")
+    assert capsys.readouterr().err.startswith("thinking: 0.")
     monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
     with console.stage("thinking", 2) as advance:
         advance(1)
