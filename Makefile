@@ -11,7 +11,7 @@ demo: $(VENV)/.installed
 	$(BIN)/hilbin demo
 
 test: $(VENV)/.installed
-	$(BIN)/python -m pytest -n auto
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto
 
 lint: $(VENV)/.installed
 	$(BIN)/ruff check .
