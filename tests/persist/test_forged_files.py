@@ -12,8 +12,9 @@ import pytest
 import scipy.sparse as sp
 from forging import pack
 from pictures import drawn
+from sklearn.decomposition import PCA
 from sklearn.exceptions import InconsistentVersionWarning
-from sklearn.linear_model import LogisticRegression, Ridge, RidgeClassifier
+from sklearn.linear_model import LogisticRegression, Ridge, RidgeClassifier, RidgeClassifierCV
 from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.svm import SVC, SVR, LinearSVC, NuSVC
@@ -25,6 +26,7 @@ from hilbin.estimators import (
     IntersectionSVC,
     MapRidgeClassifier,
     ScoreCalibration,
+    StreamKMeans,
     StreamPCA,
 )
 from hilbin.images import BagOfWords
@@ -465,6 +467,35 @@ def test_linear_models_of_sklearn_have_an_intercept_for_every_row(path, model):
     fitted.coef_ = fitted.coef_[0]
     save(fitted, path)
     refused(path, "intercept_ is not one of coef_")
+
+
+@pytest.mark.parametrize(
+    ("make", "attribute", "value"),
+    [
+        (lambda: RidgeClassifierCV(), "classes_", ("a", "b")),
+        (lambda: RidgeClassifierCV(), "intercept_", np.zeros((1, 1))),
+        (lambda: PCA(2), "_fit_svd_solver", np.arange(3.0)),
+        (lambda: StandardScaler(), "_sklearn_output_config", 1.5),
+    ],
+    ids=["classes", "intercept", "solver", "output"],
+)
+def test_odd_attributes_of_sklearn_are_refused(path, make, attribute, value):
+    X = np.random.default_rng(0).random((30, 3))
+    fitted = make().fit(X, np.arange(30) % 3)
+    save(fitted, path)
+    load(path)
+    setattr(fitted, attribute, value)
+    save(fitted, path)
+    refused(path, attribute.removeprefix("_fit_"))
+
+
+def test_centers_of_other_columns_are_named(path):
+    X = np.random.default_rng(0).random((30, 3))
+    fitted = StreamKMeans(2).fit(X)
+    fitted.cluster_centers_ = np.zeros((2, 5))
+    save(fitted, path)
+    with pytest.raises(ValueError, match="cluster_centers_"):
+        load(path).predict(X)
 
 
 def test_forged_parameters_of_transformers_are_refused(path):

@@ -29,7 +29,11 @@ COMPONENTS: dict[str, str | type] = {
     "explained_variance_ratio_": "float[c]",
     "singular_values_": "float[c]",
 }
-RIDGE: dict[str, str | type] = {**SCORES, "_label_binarizer": LabelBinarizer}
+RIDGE: dict[str, str | type] = {
+    **SCORES,
+    "_label_binarizer": LabelBinarizer,
+    "classes_": "labels[k]?",
+}
 CLASSIFIERS = ("LogisticRegression", "LogisticRegressionCV", "SGDClassifier")
 RIDGE_CLASSIFIERS = ("RidgeClassifier", "RidgeClassifierCV")
 REGRESSORS = ("LinearRegression", "Ridge", "RidgeCV", "SGDRegressor")
@@ -143,6 +147,8 @@ def _check_calibrators(model: Any) -> None:
     require(fits and len(model.calibrators) == (k if k > 2 else 1), "calibrators are others")
     scores = hasattr(model.estimator, "decision_function")
     require(scores or hasattr(model.estimator, "predict_proba"), "estimator is no classifier")
+    known = getattr(model.estimator, "classes_", model.classes)
+    require(np.isin(known, model.classes).all(), "classes_ of estimator are not among classes")
 
 
 def _check_scores(model: Any) -> None:
@@ -150,11 +156,13 @@ def _check_scores(model: Any) -> None:
     if not hasattr(model, "coef_"):
         return
     rows = model.coef_.shape[0] if model.coef_.ndim == 2 else 1
-    require(np.size(model.intercept_) in (1, rows), "intercept_ is not one of coef_")
+    shape = np.shape(model.intercept_)
+    require(shape in ((), (1,), (rows,)), "intercept_ is not one of coef_")
     names = vars(vars(model).get("_label_binarizer", model))
     several = str(names.get("y_type_", "")).startswith("multilabel")
     if "classes_" in names:
         k = names["classes_"].size
+        require(vars(model).get("classes_", names["classes_"]).size == k, "classes_ are others")
         require(rows == k or (rows == 1 and (k == 2 or several)), "coef_ is not one of classes_")
 
 
@@ -165,6 +173,11 @@ def _check_function(model: Any) -> None:
 
 def _check_frozen(model: Any) -> None:
     require(hasattr(vars(model).get("estimator"), "fit"), "estimator of FrozenEstimator is none")
+
+
+def _check_pca(model: Any) -> None:
+    solver = vars(model).get("_fit_svd_solver", model.svd_solver)
+    require(isinstance(solver, str), "svd_solver is no text")
 
 
 def _check_power(model: Any) -> None:
@@ -182,6 +195,7 @@ MORE: dict[str, Callable[[Any], None]] = {
     "FeatureUnion": _check_union,
     "FrozenEstimator": _check_frozen,
     "FunctionTransformer": _check_function,
+    "PCA": _check_pca,
     "Pipeline": _check_pipeline,
     "PowerTransformer": _check_power,
     "SimpleImputer": _check_imputer,

@@ -111,6 +111,8 @@ def check_state(value: Any) -> None:
     """
     cls = type(value)
     _require_no_override(cls, vars(value))
+    output = vars(value).get("_sklearn_output_config", {})  # of set_output
+    require(isinstance(output, dict), "_sklearn_output_config is no dict")
     if cls.__module__.startswith("sklearn."):
         check_foreign(value)
         return

@@ -31,7 +31,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from hilbin._arrays import Array, Matrix, to_dense
 from hilbin._parameters import estimator, require_positive, require_whole
-from hilbin._state import require_attributes
+from hilbin._state import require, require_attributes
 from hilbin.estimators._fit import outer_level, random_seed
 from hilbin.estimators.linear.base import MapModel
 from hilbin.estimators.linear.passes import Passes, Survey
@@ -265,6 +265,8 @@ class StreamKMeans(ClusterMixin, MapModel):
         for chunk in self._chunks(X):
             for rows in row_slices(self.transformers_, chunk.X, self._budget):
                 Z = features_of(self.transformers_, chunk.X[rows])
+                require(Z.shape[1] == self.cluster_centers_.shape[1],
+                        "cluster_centers_ has other columns than the features")  # fmt: skip
                 parts.append(nearest_centers(Z, self.cluster_centers_).astype(np.int64))
         return np.concatenate(parts)
 
