@@ -24,13 +24,14 @@ COUNTS = {
     "labels": 5_000,
     "networks": 1_000,
     "checkpoints": 5_000,
+    "annotations": 5_000,
 }
 BATCH = 5000  # a worker takes as long to start as for 1,000 experiments
 REQUIRED = {"models": 100_000, "arrays": 100_000, "images": 10_000}
 TEXT = (
     "Every experiment changes something and gives it to the library, in a subprocess: model files "
     "with redone checksums, sparse and dense rows, image files, targets and weights, ONNX files, "
-    "checkpoints. A hang takes more than 10 seconds; a refusal has a name if it says which file, "
+    "checkpoints, files of boxes. A hang takes more than 10 seconds; a refusal has a name if it says which file, "
     "argument, attribute, row or column is meant. "
     "The revision is that of the sources when a target began."
 )
