@@ -31,8 +31,8 @@ REQUIRED = {"models": 100_000, "arrays": 100_000, "images": 10_000}
 TEXT = (
     "Every experiment changes something and gives it to the library, in a subprocess: model files "
     "with redone checksums, sparse and dense rows, image files, targets and weights, ONNX files, "
-    "checkpoints, files of boxes. A hang takes more than 10 seconds; a refusal has a name if it says which file, "
-    "argument, attribute, row or column is meant. "
+    "checkpoints, files of boxes. A hang takes more than 10 seconds; a refusal has a name if it "
+    "says which file, argument, attribute, row or column is meant. "
     "The revision is that of the sources when a target began."
 )
 
