@@ -195,7 +195,8 @@ def main():
     parser.add_argument("--prepare", metavar="FOLDER", help="write what workers need, and end")
     parser.add_argument("--worker", metavar="FOLDER", help="do the experiments in this process")
     given = parser.parse_args()
-    sys.path[:0] = [str(TESTS / part) for part in ("fuzz", "persist", "kernels", "images", ".")]
+    parts = ("fuzz", "persist", "kernels", "images", "detect", ".")
+    sys.path[:0] = [str(TESTS / part) for part in parts]
     seeds = range(given.first, given.first + given.count)
     if given.prepare:
         warnings.simplefilter("ignore")

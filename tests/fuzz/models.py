@@ -11,11 +11,12 @@ from catalogue import KERNELS
 from harness import FaultError, names_something
 from pictures import drawn
 from saved import NAMES, PIPELINES, ROWS, VARIANTS, made, public_estimators, takes_numbers
+from scenes import scene
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from hilbin.auto import ImageCollection, TableClassifier, TableCollection
-from hilbin.detect import BoxLocalizer
+from hilbin.detect import BoxLocalizer, DeformableDetector
 from hilbin.estimators import ShapeFunction
 from hilbin.images import LBP
 from hilbin.maps import ProductQuantizer
@@ -80,6 +81,10 @@ def prepare(folder):
             models.append((made(name).fit(given), "rows" if name in ROWS else "pictures"))
     boxes = [[2, 3, 12, 16]] * len(pictures)
     models.append((BoxLocalizer(LBP(), cell=4).fit(pictures, boxes), "pictures"))
+    scenes, faces, _ = zip(*(scene(seed) for seed in range(4)), strict=True)
+    for given in ({}, {"n_parts": 2}, {"n_words": 16}):
+        detector = DeformableDetector(area=900, random_state=0, **given)
+        models.append((detector.fit([*scenes], [*faces]), "scenes"))
     quantizer = ProductQuantizer(part_size=2, n_words=5, random_state=0).fit(X)
     models += [
         (quantizer.transform(X), "codes"),
@@ -126,6 +131,7 @@ def opened(folder):
     files = sorted(folder.glob("[0-9]*.hilbin"))
     pictures = [drawn(seed, (20, 24), color=True) for seed in range(2)]
     given = {"rows": [X[:5], X[:5].astype(np.float32), sp.csr_array(X[:5])], "pictures": [pictures]}
+    given["scenes"] = [[scene(9)[0]]]
     own = folder / f"mutated-{os.getpid()}.hilbin"
     return [(*_unpacked(path), path.stem.split("-")[1]) for path in files], given, own
 
@@ -181,8 +187,7 @@ def _attributes(node):
 
 def use(model, kind, given, rng, words):
     """Ask a loaded model everything it can be asked."""
-    takes_pictures = kind == "pictures" and hasattr(model, "fit")
-    rows = given["pictures"] if takes_pictures else given["rows"]
+    rows = given[kind if kind in given and hasattr(model, "fit") else "rows"]
     X = rows[int(rng.integers(len(rows)))]
     outcome = "answered"
     for name in (*CALLS, *ASKED):

@@ -466,6 +466,7 @@ class DeformableDetector(BaseEstimator):
         )
         if not fitted:
             return
+        self._check_parameters()
         templates = self.templates_
         require(
             templates and all(isinstance(t, Template) for t in templates), "templates_ is wrong"

@@ -194,6 +194,7 @@ class ScoreCalibration:
 
     def _check_state(self) -> None:
         """Raise ``ValueError`` if the arrays of a loaded calibration do not fit together."""
+        require(vars(self).get("method") in METHODS, "method of a calibration is unknown")
         if not require_attributes(self, method_="str", classes_="labels[k]"):
             return
         require(self.method_ in METHODS[1:], "a calibration has an unknown method")
