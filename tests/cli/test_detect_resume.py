@@ -75,8 +75,8 @@ def state_of(detector):
 
 
 def words_of(options, boxes, output):
-    named = [(f"--{name}", str(value)) for name, value in options.items()]
-    return ["detect", "train", str(boxes), "-o", str(output), *(word for pair in named for word in pair)]
+    named = [word for name, value in options.items() for word in (f"--{name}", str(value))]
+    return ["detect", "train", str(boxes), "-o", str(output), *named]
 
 
 @pytest.mark.parametrize("share", [0.5, 1.0])

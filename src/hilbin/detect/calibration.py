@@ -198,7 +198,7 @@ def best_threshold(matches: Matches) -> float:
     if not true.any():
         return 0.0
     width = max(LEAST_WIDTH, 1.06 * float(scores[true].std()) * float(true.sum()) ** -0.2)
-    places = np.linspace(scores.min() - width, scores[true].max(), PLACES)
+    places = np.linspace(scores.min() - 3 * width, scores[true].max(), PLACES)
     shares = (ndtr((scores - place) / width) for place in places)
     sums = np.array([(share[true].sum(), share.sum()) for share in shares])
     f1 = 2 * sums[:, 0] / (sums[:, 1] + matches.n_truths)
@@ -213,7 +213,7 @@ def with_least(
     templates: Sequence[Template], found: LeftOut, matches: Matches, threshold: float
 ) -> list[Template]:
     """Return templates whose parts are computed wherever a new object would need them."""
-    wanted = (matches.truth >= 0) & (matches.scores >= threshold)
+    wanted = (matches.truth >= 0) & (matches.scores >= min(threshold, 0.0))
     at = [*zip(matches.image[wanted], matches.box[wanted], strict=True)]
     roots = np.array([found.roots[image][box] for image, box in at])
     component = np.array([found.component[image][box] for image, box in at], np.int64)

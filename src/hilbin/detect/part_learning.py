@@ -13,11 +13,19 @@ scores are those of the root, whose objective is the least without parts.
 would be free to rise, and hard windows of the root. Then all windows are scored, parts everywhere,
 and negatives above -1 join, hard and less hard ones, about 4,000 in a round, each once with its
 newest places; if there are more than 8,000, the easiest go. Positives have the best places of their
-parts. The rows are solved by :func:`~hilbin.solvers.bundle`. Unlike the root, the result has no
-certificate for all windows.
+parts. The rows are solved by :func:`~hilbin.solvers.bundle`.
+
+**What is certified.** ``gap_`` of the detector is that of the root alone. With parts the problem is
+not convex, and nothing is known about its least value. With the places of the positives' parts
+fixed it is convex. Every row of a negative is a window once, at some places of its parts, and has
+no more loss than the window at the best ones; windows without a row have none. So the least value
+for the rows, which the bundle bounds to ``tol``, is a lower bound of the least value for all
+windows and all places of negatives, and the value at the template an upper one. How far they are
+apart is not computed, as that takes one more pass over all windows.
 
 Afterwards parts are computed only where the root has at least the least score that it has at a
-positive whose whole score is not below 0.
+positive whose whole score is not below 0, in training or in images that were left out
+(:mod:`hilbin.detect.calibration`).
 
 **Reference.** P. Felzenszwalb, R. Girshick, D. McAllester and D. Ramanan, *Object Detection with
 Discriminatively Trained Part-Based Models*, 2010, sections 4 and 5.
