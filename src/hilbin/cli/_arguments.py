@@ -171,6 +171,9 @@ Mirror = Annotated[bool, typer.Option("--mirror/--no-mirror", help="Learn from m
 TrainingBudget = Annotated[
     str | None, typer.Option("--budget", help="Time limit of the training: 90s, 5m, 1h.")
 ]
+TrainingCache = Annotated[
+    Path | None, typer.Option("--cache", help="Cache folder for how far the training is.")
+]
 Images = Annotated[list[Path], typer.Argument(help="Images, or folders of images.")]
 Threshold = Annotated[
     float | None, typer.Option(help="Least score of what is found; calibrated by default.")
