@@ -213,33 +213,6 @@ template <class T> ptrdiff_t rank_column(const T* values, ptrdiff_t count, T* le
   return distinct;
 }
 
-// The smallest of the values above `low` that at least the share q of them (of their weights) do not exceed,
-// or `low` if there are none.
-template <class T> T column_quantile(const T* values, ptrdiff_t count, T low, double q, std::vector<T>& above) {
-  above.clear();
-  for (ptrdiff_t i = 0; i < count; ++i)
-    if (values[i] > low) above.push_back(values[i]);
-  if (above.empty()) return low;
-  const ptrdiff_t last = ptrdiff_t(above.size()) - 1, k = ptrdiff_t(std::ceil(q * double(above.size()))) - 1;
-  const auto at = above.begin() + std::clamp<ptrdiff_t>(k, 0, last);
-  std::nth_element(above.begin(), at, above.end());
-  return *at;
-}
-template <class T>
-T column_quantile(const T* values, const double* weights, ptrdiff_t count, T low, double q, std::vector<std::pair<T, double>>& above) {
-  above.clear();
-  double total = 0, sum = 0;
-  for (ptrdiff_t i = 0; i < count; ++i)
-    if (values[i] > low) {
-      above.emplace_back(values[i], weights[i]);
-      total += weights[i];
-    }
-  std::sort(above.begin(), above.end());
-  for (const auto& [value, weight] : above)
-    if ((sum += weight) >= q * total) return value;
-  return above.empty() ? low : above.back().first;
-}
-
 // A piecewise linear function through (levels[r], table[r]), constant beyond the last: x lies between ranks
 // `first` and `second`, at this fraction of the way.
 template <class T> struct Between {

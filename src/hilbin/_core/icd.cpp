@@ -198,9 +198,32 @@ template <class F> void define_all(nb::module_& m) {
   define_sparse<F, uint64_t>(m);
 }
 
+void define_problem(nb::module_& m) {
+  using Doubles = Vector<const double>;
+  auto columns = [](const Doubles& linear, const Doubles& low, const Doubles& high, const Doubles& diagonal, size_t rows) {
+    require(linear.shape(0) == rows && low.shape(0) == rows && high.shape(0) == rows && diagonal.shape(0) == rows,
+            "the arrays differ in length");
+    return Columns{linear.data(), low.data(), high.data(), diagonal.data(), rows};
+  };
+  m.def("pack_samples", [columns](Doubles linear, Doubles low, Doubles high, Doubles diagonal, Doubles norms, double constant,
+                                  Doubles start, Matrix<double> out) {
+    nb::gil_scoped_release release;
+    require(out.shape(1) * sizeof(double) == sizeof(Sample) && out.shape(0) == norms.shape(0), "out has the wrong shape");
+    require(start.shape(0) == 0 || start.shape(0) == norms.shape(0), "start has the wrong length");
+    columns(linear, low, high, diagonal, norms.shape(0))
+        .pack(norms.data(), constant, start.shape(0) ? start.data() : nullptr, reinterpret_cast<Sample*>(out.data()));
+  }, "linear"_array, "low"_array, "high"_array, "diagonal"_array, "norms"_array, "constant"_a, "start"_array, "out"_array);
+  m.def("losses", [columns](Doubles linear, Doubles low, Doubles high, Doubles diagonal, Doubles scores, double epsilon, Vector<double> out) {
+    nb::gil_scoped_release release;
+    require(out.shape(0) == scores.shape(0), "out has the wrong length");
+    columns(linear, low, high, diagonal, scores.shape(0)).losses(scores.data(), epsilon, out.data());
+  }, "linear"_array, "low"_array, "high"_array, "diagonal"_array, "scores"_array, "epsilon"_a, "out"_array);
+}
+
 }  // namespace
 
 void define_icd(nb::module_& m) {
+  define_problem(m);
   define_cached_gram(m);
   define_all<float>(m);
   define_all<double>(m);
