@@ -54,46 +54,63 @@ template <class T> ptrdiff_t count_up_to(const T* values, ptrdiff_t count, T mos
 
 // Two values between which the nth smallest nearly always lies, by a random sample; infinite where the sample says nothing.
 template <class T> std::pair<T, T> bracket(const T* values, ptrdiff_t count, ptrdiff_t nth) {
-  constexpr int size = 512;
-  T sample[size];
+  constexpr int most = 512;
+  const int size = count < 65536 ? most / 4 : most;  // choosing among them should take less than the pass
+  T sample[most];
   uint64_t at = 0;
-  for (T& x : sample) x = values[((at += 0x9E3779B97F4A7C15ull) >> 32) * uint64_t(count) >> 32];
-  const double share = double(nth) / double(count), middle = share * size, room = 3 * std::sqrt(middle * (1 - share)) + 2;
+  for (int k = 0; k < size; ++k) sample[k] = values[((at += 0x9E3779B97F4A7C15ull) >> 32) * uint64_t(count) >> 32];
+  const double share = double(nth) / double(count), middle = share * size, room = 2.5 * std::sqrt(middle * (1 - share)) + 2;
   const int low = int(std::floor(middle - room)), high = int(std::ceil(middle + room));
   const T none = std::numeric_limits<T>::infinity();
-  std::sort(sample, sample + size);
+  if (low >= 0) std::nth_element(sample, sample + low, sample + size);
+  if (high < size) std::nth_element(sample + std::max(low + 1, 0), sample + high, sample + size);
   return {low < 0 ? -none : sample[low], high >= size ? none : sample[high]};
 }
 
-// The nth smallest value, counted from 0 (Floyd and Rivest): one pass finds those between two values beside it. `between` is scratch.
-template <class T> T nth_smallest(const T* values, ptrdiff_t count, ptrdiff_t nth, std::vector<T>& between) {
-  constexpr ptrdiff_t few = 2048, at_once = 1024;
-  between.resize(size_t(count));
-  const auto plain = [&](ptrdiff_t size, ptrdiff_t n) {
-    std::nth_element(between.begin(), between.begin() + n, between.begin() + size);
-    return between[size_t(n)];
-  };
-  if (count > few && count < ptrdiff_t(1) << 32) {
-    const auto [low, high] = bracket(values, count, nth);
-    ptrdiff_t below = 0, lowest = 0, highest = 0, size = 0;
-    for (ptrdiff_t first = 0; first < count; first += at_once) {
-      const T* x = values + first;
-      const ptrdiff_t n = std::min(at_once, count - first);
-      ptrdiff_t under = 0, at_low = 0, at_high = 0;
-      for (ptrdiff_t i = 0; i < n; ++i) under += x[i] < low, at_low += x[i] == low, at_high += x[i] == high;
-      below += under, lowest += at_low, highest += at_high;
-      for (ptrdiff_t i = 0; i < n; ++i) {
-        between[size_t(size)] = x[i];
-        size += (x[i] > low) & (x[i] < high);
-      }
+// How many values lie below a bracket and on its ends; those between are copied to `between`, which may be the values.
+struct Parts {
+  ptrdiff_t below = 0, at_low = 0, between = 0, at_high = 0;
+};
+template <class T> Parts part(const T* values, ptrdiff_t count, T low, T high, T* between) {
+  constexpr ptrdiff_t at_once = 1024;
+  Parts found;
+  for (ptrdiff_t first = 0; first < count; first += at_once) {
+    const T* x = values + first;
+    const ptrdiff_t n = std::min(at_once, count - first);
+    ptrdiff_t below = 0, at_low = 0, at_high = 0;
+    for (ptrdiff_t i = 0; i < n; ++i) below += x[i] < low, at_low += x[i] == low, at_high += x[i] == high;
+    found.below += below, found.at_low += at_low, found.at_high += at_high;
+    for (ptrdiff_t i = 0; i < n; ++i) {
+      const T here = x[i];
+      between[found.between] = here;
+      found.between += (here > low) & (here < high);
     }
-    const ptrdiff_t rest = nth - below - lowest;
-    if (nth >= below && rest < 0) return low;
-    if (rest >= 0 && rest < size) return plain(size, rest);
-    if (low < high && rest >= size && rest < size + highest) return high;
   }
-  std::copy(values, values + count, between.begin());
-  return plain(count, nth);
+  return found;
+}
+
+// The nth smallest value, counted from 0: a pass leaves those between two values beside it (Floyd and Rivest), until they are
+// few, or the bracket is not around it, which is rare: then all are looked at again.
+template <class T> T nth_smallest(const T* values, ptrdiff_t count, ptrdiff_t nth, std::vector<T>& scratch) {
+  constexpr ptrdiff_t few = 512, many = ptrdiff_t(1) << 32;
+  if (ptrdiff_t(scratch.size()) < count) scratch.resize(size_t(count));
+  T* const kept = scratch.data();
+  const T* from = values;
+  ptrdiff_t left = count, rank = nth;
+  while (left > few && left < many) {
+    const auto [low, high] = bracket(from, left, rank);
+    const Parts found = part(from, left, low, high, kept);
+    const ptrdiff_t rest = rank - found.below - found.at_low;
+    if (rank >= found.below && rest < 0) return low;
+    if (low < high && rest >= found.between && rest < found.between + found.at_high) return high;
+    const bool missed = rest < 0 || rest >= found.between, same = found.between == left;
+    if (missed) from = values, left = count, rank = nth;
+    else from = kept, left = found.between, rank = rest;
+    if (missed || same) break;
+  }
+  if (from == values) std::copy(values, values + count, kept);
+  std::nth_element(kept, kept + rank, kept + left);
+  return kept[rank];
 }
 
 // The smallest of the values above `low` that at least the share q of them (of their weights) do not exceed,

@@ -163,24 +163,27 @@ template <class Code, class Entry> void define_packing(nb::module_& m) {
     require(slots.shape(0) == group.shape(0), "slots and groups differ in length");
     require_below(group.data(), group.shape(0), uint64_t(groups), "a group is out of range");
     with_codes(codes, indices, indptr, ptrdiff_t(slots.shape(0)), 0, rows, [&](auto matrix) {
-      int64_t to[most_groups], free = 0;
+      const ptrdiff_t room = ptrdiff_t(slots.shape(0)) + 1;
+      std::vector<Entry> parts(size_t(room * groups));  // of one row, by groups
+      int64_t free = 0;
       for (ptrdiff_t i = 0; i < rows; ++i) {
         const auto row = matrix.row(i);
-        auto each = [&](auto use) HILBIN_INLINE_LAMBDA {
-          for (ptrdiff_t k = 0; k < row.size; ++k) {
-            const ptrdiff_t j = row.feature(k);
-            if (row.codes[k] != 0 && slots.data()[j] >= 0) use(group.data()[j], slots.data()[j], row.codes[k]);
-          }
-        };
-        std::fill(to, to + groups, 0);
-        each([&](int32_t g, int32_t, Code) { ++to[g]; });
-        for (int g = 0; g < groups; ++g) {
-          const int64_t count = to[g];
-          indptr_out.data()[i * groups + g] = to[g] = free;
-          free += count;
+        require(row.size < room, "a row has more codes than there are features");
+        Entry* to[most_groups];
+        for (int g = 0; g < groups; ++g) to[g] = parts.data() + g * room;
+        for (ptrdiff_t k = 0; k < row.size; ++k) {  // no branch: what is left out is written over
+          const ptrdiff_t j = row.feature(k);
+          Entry*& at = to[group.data()[j]];
+          *at = Entry(slots.data()[j]) << SparsePart<Entry>::bits | Entry(row.codes[k]);
+          at += row.codes[k] != 0 && slots.data()[j] >= 0;
         }
-        require(free <= int64_t(out.shape(0)), "out is too short");
-        each([&](int32_t g, int32_t slot, Code code) { out.data()[to[g]++] = Entry(slot) << SparsePart<Entry>::bits | Entry(code); });
+        for (int g = 0; g < groups; ++g) {
+          const Entry* from = parts.data() + g * room;
+          indptr_out.data()[i * groups + g] = free;
+          require(free + (to[g] - from) <= int64_t(out.shape(0)), "out is too short");
+          std::copy(from, static_cast<const Entry*>(to[g]), out.data() + free);
+          free += to[g] - from;
+        }
       }
       indptr_out.data()[rows * groups] = free;
     });

@@ -32,9 +32,8 @@ from hilbin.estimators._fit import checked_weights
 from hilbin.estimators.intersection.quantiles import (
     comparable,
     extremes,
-    low_quantiles,
     quantile_edges,
-    quantiles_above,
+    quantile_range,
 )
 from hilbin.solvers.lookup import Levels
 
@@ -320,8 +319,7 @@ class HistogramBinner(BinnedRows, TransformerMixin, BaseEstimator):
         if self.scope_ == "all":
             low, top = least.min(keepdims=True), greatest.max(keepdims=True)
         self.origin_ = np.broadcast_to(low, d).astype(np.float64)
-        low = low_quantiles(X, low, round(1 - self.quantile, 12), weights, self.n_jobs)
-        high = quantiles_above(X, low, self.quantile, weights, self.n_jobs)
+        low, high = quantile_range(X, low, self.quantile, weights, self.n_jobs)
         high = np.where(high > low, high, top)
         if self.strategy == "quantile" and self.n_bins is not None:
             self.edges_, self.offsets_ = quantile_edges(X, low, int(self.n_bins), weights)

@@ -58,6 +58,31 @@ def quantiles_above(
     return out
 
 
+def quantile_range(
+    X: Matrix, least: Array, q: float, weights: Array | None, n_jobs: int | None
+) -> tuple[Array, Array]:
+    """Return the ``1 - q``-quantile of every column, and the ``q``-quantile of what is above it.
+
+    ``least`` are the least values; if they are one, all values are one column.
+    """
+    share = round(1 - q, 12)
+    if sp.issparse(X) or least.size < X.shape[1]:
+        low = low_quantiles(X, least, share, weights, n_jobs)
+        return low, quantiles_above(X, low, q, weights, n_jobs)
+    low, high = np.empty((2, least.size), X.dtype)
+
+    def task(begin: int, end: int) -> None:
+        values, indptr, w = _columns(X, begin, end, weights)
+        below = np.full(end - begin, -np.inf, X.dtype)
+        core.column_quantiles(values, indptr, w, below, share, low[begin:end], 0, end - begin)
+        given = (low[begin:end], q, high[begin:end])
+        core.column_quantiles(values, indptr, w, *given, 0, end - begin)
+
+    at_once = max(FEWEST_AT_ONCE, VALUES_AT_ONCE // X.shape[0])
+    parallel.run(task, parallel.ranges(X.shape[1], at_once), n_jobs)
+    return low, high
+
+
 def low_quantiles(
     X: Matrix, least: Array, q: float, weights: Array | None, n_jobs: int | None
 ) -> Array:
