@@ -9,7 +9,7 @@ from sets import Labeled, labeled_sets, one_class
 from hilbin.estimators import IntersectionSVC
 
 SETS = ("shuttle", "usps", "mfeat", "fashion_mnist")
-ROUNDS, PATIENCE, MOST_ROWS, QUICK_ROWS = 15, 20.0, 50_000, 300
+ROUNDS, PATIENCE, MOST_ROWS, QUICK_ROWS = 15, 8.0, 50_000, 300
 MOST_VALUES = 4_000_000
 TEXT = (
     "Wall seconds of a whole fit at defaults, n_jobs=1 and n_jobs=2, best of interleaved rounds, "

@@ -270,6 +270,17 @@ template <class T, class Code> void define_bins(nb::module_& m) {
     nb::gil_scoped_release release;
     require(low.shape(0) == scale.shape(0) && low.shape(0) == last.shape(0), "low, scale and last differ in length");
     if (root) return each(x, indices, low.shape(0), out, begin, end, T(least), RootBins<T>{low.data(), scale.data(), last.data()});
+    const ptrdiff_t columns = low.shape(0);
+    if (indices.shape(0) == 0 && columns >= 1) {
+      require(out.shape(0) == x.shape(0), "out has the wrong length");
+      require_range(begin, end, x.shape(0));
+      require(begin % columns == 0 && end % columns == 0, "rows are not whole");
+      constexpr T any = std::numeric_limits<T>::infinity(), largest = std::numeric_limits<T>::max();
+      const bool look = least == least;
+      EvenRows<T, Code> rows(low.data(), scale.data(), last.data(), columns);
+      return rows.encode(x.data() + begin, end - begin, look ? std::max(T(least), -largest) : -any, look ? largest : any, out.data() + begin)
+             || !look;  // NaN is not within any bounds
+    }
     return each(x, indices, low.shape(0), out, begin, end, T(least), EvenBins<T>{low.data(), scale.data(), last.data()});
   }, "x"_array, "indices"_array, "low"_array, "scale"_array, "last"_array, "root"_a, "out"_array, "begin"_a, "end"_a, "least"_a);
 
