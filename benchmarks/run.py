@@ -10,7 +10,7 @@ import render
 
 SCRIPTS = (
     *("gram", "gcs", "maps", "maps_random", "maps_speed"),
-    *("icd_accuracy", "icd_speed", "icd_scaling"),
+    *("icd_accuracy", "icd_speed", "icd_threads", "icd_scaling"),
     *("kernel_machines", "gcs_band", "gcs_photos", "outliers", "probabilities"),
     *("images", "images_speed", "images_tables", "stream", "stream_accuracy", "scale"),
     *("pq", "pq_accuracy", "mkl", "reduction", "clustering", "dependence", "unlabeled"),

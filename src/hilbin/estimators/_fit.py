@@ -161,6 +161,7 @@ class Fit:
         starts: Sequence[Any] | None = None,
         exact: tuple[float, int] | None = None,
         n_jobs: int | None = None,
+        sizes: Sequence[float] | None = None,
     ) -> list[Result]:
         """Solve all problems, ``n_jobs`` of them side by side.
 
@@ -176,6 +177,8 @@ class Fit:
             Tolerance and limit of the second solution of problems of few rows, to rounding.
         n_jobs : int, optional
             Threads.
+        sizes : sequence of float, optional
+            What the time of every problem grows with: of several side by side the largest begin.
 
         Notes
         -----
@@ -196,6 +199,8 @@ class Fit:
 
         jobs = min(effective_n_jobs(n_jobs), len(self.names))
         parts = parallel.ranges(len(self.names), 1)
+        if sizes is not None and jobs > 1:  # the last to begin should be short
+            parts.sort(key=lambda part: -sizes[part[0]])
         with parallel.blas_threads(1 if jobs > 1 else None):
             try:
                 if jobs > 1:

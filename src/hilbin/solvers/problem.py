@@ -26,6 +26,7 @@ from typing import Any, Self
 import numpy as np
 
 from hilbin._arrays import Array
+from hilbin._core import core
 
 Callback = Callable[[int, float], bool]
 ROUNDING = 1e-12  # share of an objective; look-up tables drift by as much
@@ -122,6 +123,11 @@ class Problem:
                 raise ValueError(f"{name} has the shape {value.shape}, but there are {n} rows")
             object.__setattr__(self, name, np.ascontiguousarray(np.broadcast_to(value, n)))
 
+    @property
+    def arrays(self) -> tuple[Array, Array, Array, Array]:
+        """Linear terms, bounds and diagonal, as the core takes them."""
+        return self.linear, self.low, self.high, self.diagonal
+
     def restricted(self, which: Array) -> Self:
         """Return the problem of some of the rows; the total is that of all rows."""
         names = ("linear", "low", "high", "diagonal")
@@ -147,12 +153,10 @@ class Problem:
 
     def losses(self, scores: Array) -> Array:
         """Return the loss of every row at these scores."""
-        slope = self.linear - scores
-        beyond = np.sign(slope) * np.maximum(np.abs(slope) - self.epsilon, 0)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            best = np.where(beyond == 0, 0, beyond / self.diagonal)
-        best = np.clip(best, self.low, self.high)
-        return best * beyond - 0.5 * (self.diagonal * best) * best
+        out = np.empty(self.linear.size)
+        scores = np.ascontiguousarray(scores, np.float64)
+        core.losses(*self.arrays, scores, float(self.epsilon), out)
+        return out
 
     def certified(
         self,
