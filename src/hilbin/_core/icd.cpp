@@ -6,6 +6,7 @@
 
 #include "descent.hpp"
 #include "lookup.hpp"
+#include "rows_state.hpp"
 #include "with_codes.hpp"
 
 using namespace nb::literals;
@@ -120,6 +121,33 @@ void define_cached_gram(nb::module_& m) {
   define_sweep<double, Cache, Slots, Stamps, Stamps>(m, "sweep_cached_gram", made, "cache"_array, "slots"_array, "stamps"_array, "clock"_array);
 }
 
+// Sweeps over the rows of a linear model, whose weights are the memory.
+template <class R, class F> void define_rows(nb::module_& m) {
+  using Rows = Matrix<const R>;
+  define_sweep<F, Rows>(m, "sweep_rows", [](const Rows& rows, F* weights, size_t size, size_t n) {
+    require(rows.shape(0) == n && rows.shape(1) == size, "rows have the wrong shape");
+    return RowsState<R, F>{rows.data(), weights, ptrdiff_t(size)};
+  }, "rows"_array);
+}
+
+template <class R, class F, class Index> void define_sparse_rows(nb::module_& m) {
+  using Values = Vector<const R>;
+  using Columns = Vector<const int32_t>;
+  using Indptr = Vector<const Index>;
+  define_sweep<F, Values, Columns, Indptr>(m, "sweep_sparse_rows", [](const Values& values, const Columns& columns, const Indptr& indptr,
+                                                                      F* weights, size_t, size_t n) {
+    require(indptr.shape(0) == n + 1, "rows have the wrong shape");
+    require_pointers(indptr, std::min(values.shape(0), columns.shape(0)), "indptr of rows is out of range");
+    return SparseRowsState<R, F, Index>{values.data(), columns.data(), indptr.data(), weights};
+  }, "values"_array, "columns"_array, "indptr"_array);
+}
+
+template <class R, class F> void define_linear(nb::module_& m) {
+  define_rows<R, F>(m);
+  define_sparse_rows<R, F, int32_t>(m);
+  define_sparse_rows<R, F, int64_t>(m);
+}
+
 // Sweeps over look-up tables. `rows(codes, second, groups, number of rows)` are the ranks of rows.
 template <class F, class Codes, class Rows, class... Names>
 void define_lookup(nb::module_& m, const char* const (&names)[3], Rows rows, Names... arguments) {
@@ -228,6 +256,9 @@ void define_problem(nb::module_& m) {
 void define_icd(nb::module_& m) {
   define_problem(m);
   define_cached_gram(m);
+  define_linear<float, float>(m);
+  define_linear<float, double>(m);
+  define_linear<double, double>(m);
   define_all<float>(m);
   define_all<double>(m);
   define_packing<uint8_t, uint32_t>(m);

@@ -59,13 +59,20 @@ class Rows(Protocol):
         shrinks: rows that are computed as they are needed ask which will be next.
         """
 
-    def start_classes(self, coef: Array, dtype: Any) -> CoreSweep:
-        """Return the same for one state per column of ``coef``."""
-
     def scores(self, coef: Array) -> Array:
         """Return ``K @ coef`` in float64, for a vector or columns of coefficients."""
 
     def divided(self, unit: float) -> "Rows":
+        """Return the matrix over a number."""
+
+
+class ClassRows(Rows, Protocol):
+    """A kernel matrix on which a descent can have a state for every class."""
+
+    def start_classes(self, coef: Array, dtype: Any) -> CoreSweep:
+        """Return a function that runs one sweep, with one state per column of ``coef``."""
+
+    def divided(self, unit: float) -> "ClassRows":
         """Return the matrix over a number."""
 
 
