@@ -111,9 +111,12 @@ def figure_table(content: dict[str, Any]) -> str:
 def machine_text(result: dict[str, Any]) -> str:
     """Where and with what it was measured."""
     m = result["machine"]
+    when = f"Measured on {m['date']}: " if "date" in m else ""
+    threads = f"threads {m['threads']}, " if "threads" in m else ""
     load = " → ".join(f"{m[key][0]:.2f}" for key in ("load_before", "load_after"))
     versions = ", ".join(f"{name} {value}" for name, value in result["versions"].items())
-    return f"{m['cpu']}, {m['cores']} cores, core `{m['level']}`, load {load}. {versions}."
+    where = f"{m['cpu']}, {m['cores']} cores, {threads}core `{m['level']}`, load {load}"
+    return f"{when}{where}. {versions}."
 
 
 def section(result: dict[str, Any]) -> str:

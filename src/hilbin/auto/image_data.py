@@ -34,6 +34,7 @@ from hilbin.images import (
 from hilbin.images._base import FeatureError
 from hilbin.images.augment import distort
 from hilbin.images.descriptors import ImageSample, NamedFeatures
+from hilbin.images.kept import file_of
 from hilbin.inspection import difference_hash
 
 AUTO = "auto"
@@ -41,7 +42,7 @@ NETWORK = "onnx"
 CHUNK = 64
 LARGE_ENOUGH, LARGE = 64, 160  # pixels of the longer side
 MANY = 1000  # images that suffice for twice as many words
-VERSION = 2
+VERSION = 3
 DIGEST = hashlib.sha256().digest_size
 NAMES = {f"{name}:{d.argument}" if d.argument else name: d for name, d in DESCRIPTORS.items()}
 
@@ -267,21 +268,23 @@ def image_marks(images: Sequence[Any]) -> list[tuple[str, int, int]]:
     """Return what tells that an image is still the same: name, size and time, or its pixels."""
     marks = []
     for image in images:
-        if not isinstance(image, Path):
+        file = file_of(image)
+        if file is None:
             marks.append((digest(image), image.size, 0))
             continue
         try:
-            status = image.stat()
-            marks.append((str(image.absolute()), status.st_size, status.st_mtime_ns))
+            status = file.stat()
+            marks.append((str(file.absolute()), status.st_size, status.st_mtime_ns))
         except OSError:
-            marks.append((str(image.absolute()), -1, -1))
+            marks.append((str(file.absolute()), -1, -1))
     return marks
 
 
 def digest(image: Any) -> str:
     """Return the SHA-256 of a file, or of the pixels of an array."""
-    if isinstance(image, Path):
-        return hashlib.sha256(image.read_bytes()).hexdigest()
+    file = file_of(image)
+    if file is not None:
+        return hashlib.sha256(file.read_bytes()).hexdigest()
     shape = f"{image.shape} {image.dtype} ".encode()
     return hashlib.sha256(shape + np.ascontiguousarray(image).tobytes()).hexdigest()
 
@@ -463,7 +466,7 @@ def _row(transformer: Any, image: Any, source: Any) -> Any:
     try:
         return transformer.transform_image(image)
     except FeatureError as error:
-        raise error.named(str(source) if isinstance(source, Path) else "an image") from None
+        raise error.named(str(file_of(source) or "an image")) from None
 
 
 class _Collected:
