@@ -36,7 +36,7 @@ KEPT_MEMORY = {  # glibc's allocator: take big arrays from the heap, and never g
 
 
 class Timing(NamedTuple):
-    """Wall seconds of one contender over all rounds."""
+    """Seconds of one contender over all rounds."""
 
     best: float
     median: float
@@ -47,29 +47,34 @@ class Timing(NamedTuple):
 
 
 def compare(
-    contenders: dict[str, Callable[[], object]], repeats: int, *, patience: float = math.inf
+    contenders: dict[str, Callable[[], object]],
+    repeats: int,
+    *,
+    patience: float = math.inf,
+    clock: Callable[[], float] = time.perf_counter,
 ) -> dict[str, Timing]:
     """Time each contender ``repeats`` times, in turn, after one warm-up of each.
 
     There are fewer rounds if all of them would take more than ``patience`` seconds; if not even
-    one fits, the warm-up counts.
+    one fits, the warm-up counts. Seconds are of the wall, or of another ``clock``:
+    ``time.thread_time`` leaves out what other programs take, and other threads too.
     """
-    warm_up = {name: seconds(contender) for name, contender in contenders.items()}
-    rounds = int(min(repeats, patience / sum(warm_up.values())))
+    warm_up = {name: seconds(contender, clock) for name, contender in contenders.items()}
+    rounds = int(min(repeats, patience / max(sum(warm_up.values()), 1e-9)))
     readings: dict[str, list[float]] = {name: [] for name in contenders}
     for _ in range(rounds):
         for name, contender in contenders.items():
-            readings[name].append(seconds(contender))
+            readings[name].append(seconds(contender, clock))
     if not rounds:
         readings = {name: [once] for name, once in warm_up.items()}
     return {name: Timing(min(s), statistics.median(s)) for name, s in readings.items()}
 
 
-def seconds(call: Callable[[], object]) -> float:
-    """Wall seconds of one call."""
-    begin = time.perf_counter()
+def seconds(call: Callable[[], object], clock: Callable[[], float] = time.perf_counter) -> float:
+    """Seconds of one call, of the wall or of another clock."""
+    begin = clock()
     call()
-    return time.perf_counter() - begin
+    return clock() - begin
 
 
 def keep_memory() -> None:
