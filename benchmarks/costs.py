@@ -22,10 +22,10 @@ TEXT = (
     "being noise. One thread and its processor time, default parameters, best of rounds. The "
     "exact machine has the exponential chi-squared kernel; the map of MapSVC has "
     "3 features for every bin, that of MapRidgeClassifier 1000 random features of the same kernel. "
-    "An estimator that took longer than the limit is not tried on more rows. Growth is the time of twice as "
-    "many rows, features or classes over the time of the size in the middle: 2 is linear, 4 "
-    "quadratic, 1 means that it costs nothing. Support vectors are as many as the exact machine "
-    "has found; the other models have none."
+    "An estimator that took longer than the limit is not tried on more rows. "
+    "Growth is the time of twice as many rows, features or classes over the time of the size in "
+    "the middle: 2 is linear, 4 quadratic, 1 means that it costs nothing. Support vectors "
+    "are as many as the exact machine has found; the other models have none."
 )
 Made = Callable[[], Any]
 
