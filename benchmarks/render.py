@@ -224,8 +224,8 @@ def draw_curves(plot: dict[str, Any], path: Path) -> None:
     figure.suptitle(plot["title"], fontsize=10, x=0.01, ha="left", color=INK)
     handles = [plt.Line2D([], [], label=name, **style) for name, style in styles.items()]
     figure.legend(
-        handles=handles, loc="outside lower center", ncols=4, fontsize=8, frameon=False,
-        handlelength=3,
+        handles=handles, loc="outside lower center", ncols=4 if width == PANELS else 2, fontsize=8,
+        frameon=False, handlelength=3,
     )  # fmt: skip
     figure.savefig(path, dpi=110, metadata={"Software": None})
     plt.close(figure)
@@ -253,13 +253,11 @@ def draw_roofline(plot: dict[str, Any], path: Path) -> None:
     for i, (name, rate) in enumerate(plot["slopes"].items()):
         end = min(high, top / rate)
         axes.plot([low, end], [rate * low, rate * end], color=INK, linewidth=1.2 - 0.3 * i)
-        middle = (low * end) ** 0.5
-        axes.annotate(f"{name}, {rate:.0f} GB/s", (middle, rate * middle), fontsize=7, color=INK,
-                      rotation=32, rotation_mode="anchor", xytext=(0, 4),
-                      textcoords="offset points")  # fmt: skip
+        axes.text(1.1 * low, 1.25 * rate * low, f"{name}, {rate:.0f} GB/s", fontsize=7, color=INK,
+                  rotation=33, rotation_mode="anchor")  # fmt: skip
     for name, rate in plot["tops"].items():
         axes.axhline(rate, color=COLOURS[2], linewidth=1.2)
-        axes.text(high, rate * 1.04, f"{name}, {rate:.0f}", ha="right", fontsize=7, color=INK)
+        axes.text(high, rate * 1.04, f"{name}, {number(rate)}", ha="right", fontsize=7, color=INK)
     for i, (name, (x, y)) in enumerate(plot["points"].items()):
         color, marker = CURVES[i % len(CURVES)]
         axes.plot(x, y, marker, color=color, markersize=8, label=name, linestyle="none")

@@ -16,7 +16,7 @@ import numpy as np
 from data import histograms
 from harness import claim, compare
 from images_speed import scenes
-from native import compiled
+from native import compiled, library
 from sklearn.exceptions import ConvergenceWarning
 
 from hilbin._core import core
@@ -38,8 +38,8 @@ TEXT = (
     "once: a minimum and an addition are two operations, a subtraction, a product and a sum three, "
     "a term of chi-squared four, a look-up one. Their quotient says which ceiling is the lower "
     "one. A loop that moves more than it has to, or computes more than its formula, is below its "
-    "ceiling: chi-squared divides, which takes several instructions; a minimum and an addition "
-    "cannot be fused as a product and a sum are, so that half the peak is their limit."
+    "ceiling: chi-squared divides, which takes several instructions. Minima and additions have a "
+    "ceiling of their own, since they cannot be fused as products and sums are."
 )
 
 
@@ -80,7 +80,7 @@ def roofs(sizes: Sizes) -> dict[str, float]:
     made.peak_look_ups.restype = ctypes.c_double
     made.peak_multiply_add.argtypes = [ctypes.c_int64]
     made.read_all.argtypes = [pointer, ctypes.c_int64, ctypes.c_int64]
-    made.peak_look_ups.argtypes = [pointer, pointer, ctypes.c_int64, pointer]
+    made.peak_look_ups.argtypes = [pointer, pointer, ctypes.c_int64, ctypes.c_int64, pointer]
     numbers = np.ones(sizes.big_bytes // 4, np.float32)
     rng = np.random.default_rng(0)
     codes = rng.integers(0, 256, (4096, 16)).astype(np.uint8)
@@ -92,11 +92,12 @@ def roofs(sizes: Sizes) -> dict[str, float]:
 
     calls: dict[str, Callable[[], float]] = {
         "multiply and add, Gop/s": lambda: made.peak_multiply_add(sizes.peak_rounds),
+        "minimum and add, Gop/s": lambda: 2 * library().peak_minimum(sizes.peak_rounds),
         "memory, GB/s": reading(sizes.big_bytes),
         "second cache, GB/s": reading(1 << 19),
         "first cache, GB/s": reading(1 << 14),
         "look-ups, G/s": lambda: made.peak_look_ups(
-            codes.ctypes.data, tables.ctypes.data, 4096, out.ctypes.data
+            codes.ctypes.data, tables.ctypes.data, 4096, 100, out.ctypes.data
         ),
     }
     times = compare(calls, 3 * sizes.rounds, clock=time.thread_time)
@@ -109,7 +110,7 @@ def gram_loops(sizes: Sizes) -> dict[str, Loop]:
     X, Y = histograms(n, d), histograms(n, d, seed=1)
     moved = 4.0 * (2 * n * d + n * n)
     kernels = {
-        "Gram, intersection": (Intersection(), 2, "half the arithmetic"),
+        "Gram, intersection": (Intersection(), 2, "minimum and add"),
         "Gram, chi-squared": (Chi2(), 4, "divisions"),
         "Gram, Gaussian": (Gaussian(), 3, "arithmetic"),
     }
@@ -221,9 +222,12 @@ def measured(loops: dict[str, Loop], roof: dict[str, float], rounds: int) -> dic
 
 def ceiling(loop: Loop, roof: dict[str, float]) -> float:
     """The lowest of the ceilings that a loop is under."""
-    peak = roof["multiply and add, Gop/s"] * (0.5 if loop.limit == "half the arithmetic" else 1)
-    if loop.limit == "look-ups":
-        peak = roof["look-ups, G/s"]
+    peak = next(
+        (rate for name, rate in roof.items() if name.startswith(loop.limit)),
+        roof["multiply and add, Gop/s"],
+    )
+    if loop.limit == "memory":
+        peak = math.inf
     return min(peak, roof["memory, GB/s"] * loop.operations / loop.bytes)
 
 
@@ -237,12 +241,8 @@ def plot_of(table: dict[str, Any], roof: dict[str, float]) -> list[dict[str, Any
             "name": "roofline",
             "title": "What limits the loops, and how near they are (one thread)",
             "points": points,
-            "slopes": {k.split(",")[0]: v for k, v in roof.items() if "GB/s" in k},
-            "tops": {
-                "multiply and add": roof["multiply and add, Gop/s"],
-                "minimum and add": roof["multiply and add, Gop/s"] / 2,
-                "look-ups": roof["look-ups, G/s"],
-            },
+            "slopes": {name: roof[f"{name}, GB/s"] for name in ("memory", "first cache")},
+            "tops": {k.split(",")[0]: v for k, v in roof.items() if "GB/s" not in k},
         }
     ]
 
