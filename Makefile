@@ -18,9 +18,10 @@ lint: $(VENV)/.installed
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-# DATA is a folder of data sets; without it the benchmarks that use them measure on fewer.
+# DATA is a folder of data sets; without it the benchmarks that use them measure on fewer. QUICK=1 only sees that every
+# benchmark runs: small sizes, nothing is recorded.
 bench: $(VENV)/.installed
-	$(BIN)/python benchmarks/run.py $(if $(DATA),--data $(DATA))
+	$(BIN)/python benchmarks/run.py $(if $(DATA),--data $(DATA)) $(if $(QUICK),--quick)
 
 docs: $(VENV)/.docs
 	$(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build/html

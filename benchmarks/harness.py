@@ -15,17 +15,19 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from threadpoolctl import threadpool_limits
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from hilbin._core import core
 
 RESULTS = Path(__file__).parent / "results"
 RELATIONS = {">=": operator.ge, "<=": operator.le, ">": operator.gt}
 LOAD_BEFORE = os.getloadavg()
+THREAD_COUNTS: list[int] = []  # that `threads` was asked for
 KEPT_MEMORY = {  # glibc's allocator: take big arrays from the heap, and never give it back
     "MALLOC_MMAP_MAX_": "0",
     "MALLOC_TRIM_THRESHOLD_": str(2**40),
@@ -34,7 +36,7 @@ KEPT_MEMORY = {  # glibc's allocator: take big arrays from the heap, and never g
 
 
 class Timing(NamedTuple):
-    """Wall seconds of one contender over all rounds."""
+    """Seconds of one contender over all rounds."""
 
     best: float
     median: float
@@ -45,29 +47,34 @@ class Timing(NamedTuple):
 
 
 def compare(
-    contenders: dict[str, Callable[[], object]], repeats: int, *, patience: float = math.inf
+    contenders: dict[str, Callable[[], object]],
+    repeats: int,
+    *,
+    patience: float = math.inf,
+    clock: Callable[[], float] = time.perf_counter,
 ) -> dict[str, Timing]:
     """Time each contender ``repeats`` times, in turn, after one warm-up of each.
 
     There are fewer rounds if all of them would take more than ``patience`` seconds; if not even
-    one fits, the warm-up counts.
+    one fits, the warm-up counts. Seconds are of the wall, or of another ``clock``:
+    ``time.thread_time`` leaves out what other programs take, and other threads too.
     """
-    warm_up = {name: seconds(contender) for name, contender in contenders.items()}
-    rounds = int(min(repeats, patience / sum(warm_up.values())))
+    warm_up = {name: seconds(contender, clock) for name, contender in contenders.items()}
+    rounds = int(min(repeats, patience / max(sum(warm_up.values()), 1e-9)))
     readings: dict[str, list[float]] = {name: [] for name in contenders}
     for _ in range(rounds):
         for name, contender in contenders.items():
-            readings[name].append(seconds(contender))
+            readings[name].append(seconds(contender, clock))
     if not rounds:
         readings = {name: [once] for name, once in warm_up.items()}
     return {name: Timing(min(s), statistics.median(s)) for name, s in readings.items()}
 
 
-def seconds(call: Callable[[], object]) -> float:
-    """Wall seconds of one call."""
-    begin = time.perf_counter()
+def seconds(call: Callable[[], object], clock: Callable[[], float] = time.perf_counter) -> float:
+    """Seconds of one call, of the wall or of another clock."""
+    begin = clock()
     call()
-    return time.perf_counter() - begin
+    return clock() - begin
 
 
 def keep_memory() -> None:
@@ -83,6 +90,7 @@ def keep_memory() -> None:
 @contextmanager
 def threads(count: int) -> Iterator[int]:
     """Hold BLAS and OpenMP to ``count`` threads; yields the ``n_jobs`` that is fair to them."""
+    THREAD_COUNTS.append(count)
     with threadpool_limits(limits=count):
         yield count
 
@@ -173,14 +181,23 @@ def record(
 
 
 def machine() -> dict[str, Any]:
-    """The processor, the instruction level the core runs at, and how busy it was (1, 5, 15 min)."""
+    """The date, processor, threads, instruction level of the core, and load (1, 5, 15 min)."""
     return {
+        "date": datetime.now(UTC).date().isoformat(),
         "cpu": _cpu(),
         "cores": os.cpu_count(),
+        "threads": used_threads(),
         "level": core.level,
         "load_before": [round(x, 2) for x in LOAD_BEFORE],
         "load_after": [round(x, 2) for x in os.getloadavg()],
     }
+
+
+def used_threads() -> str:
+    """How many threads contenders had: those of `threads`, or else of BLAS and OpenMP."""
+    pools = [int(pool["num_threads"]) for pool in threadpool_info()]
+    counts = sorted(set(THREAD_COUNTS or [max(pools, default=1)]))
+    return " or ".join(map(str, counts))
 
 
 def versions() -> dict[str, str]:

@@ -20,20 +20,28 @@ LEVEL = {"avx2": ["-march=x86-64-v3", "-mtune=generic"]}  # as CMakeLists.txt ha
 
 
 @cache
-def library() -> Any:
-    """The compiled functions, or ``None`` and a line that says so if there is no compiler."""
+def compiled(source: Path) -> Any:
+    """The compiled functions of a file, or ``None`` and a line if there is no compiler."""
     compiler = shutil.which("c++") or shutil.which("g++") or shutil.which("clang++")
     if compiler is None:
-        print("Comparisons with native.cpp are left out: there is no C++ compiler")
+        print(f"Comparisons with {source.name} are left out: there is no C++ compiler")
         return None
     folder = tempfile.mkdtemp()
     made = Path(folder) / "native.so"
     options = ["-std=c++17", "-O3", "-fPIC", "-shared", *LEVEL.get(core.level, [])]
-    subprocess.run([compiler, *options, f"-I{HEADERS}", str(SOURCE), "-o", str(made)], check=True)
+    subprocess.run([compiler, *options, f"-I{HEADERS}", str(source), "-o", str(made)], check=True)
     loaded = ctypes.CDLL(str(made))
     shutil.rmtree(folder)  # what is loaded stays
-    loaded.peak_minimum.restype = ctypes.c_double
-    loaded.peak_minimum.argtypes = [ctypes.c_int64]
+    return loaded
+
+
+@cache
+def library() -> Any:
+    """The functions of ``native.cpp``, or ``None`` if there is no compiler."""
+    loaded = compiled(SOURCE)
+    if loaded is not None:
+        loaded.peak_minimum.restype = ctypes.c_double
+        loaded.peak_minimum.argtypes = [ctypes.c_int64]
     return loaded
 
 

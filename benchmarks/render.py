@@ -111,9 +111,12 @@ def figure_table(content: dict[str, Any]) -> str:
 def machine_text(result: dict[str, Any]) -> str:
     """Where and with what it was measured."""
     m = result["machine"]
+    when = f"Measured on {m['date']}: " if "date" in m else ""
+    threads = f"threads {m['threads']}, " if "threads" in m else ""
     load = " → ".join(f"{m[key][0]:.2f}" for key in ("load_before", "load_after"))
     versions = ", ".join(f"{name} {value}" for name, value in result["versions"].items())
-    return f"{m['cpu']}, {m['cores']} cores, core `{m['level']}`, load {load}. {versions}."
+    where = f"{m['cpu']}, {m['cores']} cores, {threads}core `{m['level']}`, load {load}"
+    return f"{when}{where}. {versions}."
 
 
 def section(result: dict[str, Any]) -> str:
@@ -122,7 +125,7 @@ def section(result: dict[str, Any]) -> str:
     parts = [
         f"## {result['title']}",
         result["text"],
-        claims_table(result["claims"]),
+        claims_table(result["claims"]) if result["claims"] else "",
         *images,
         "### Figures",
         figures_text(result["figures"]),
@@ -221,8 +224,8 @@ def draw_curves(plot: dict[str, Any], path: Path) -> None:
     figure.suptitle(plot["title"], fontsize=10, x=0.01, ha="left", color=INK)
     handles = [plt.Line2D([], [], label=name, **style) for name, style in styles.items()]
     figure.legend(
-        handles=handles, loc="outside lower center", ncols=4, fontsize=8, frameon=False,
-        handlelength=3,
+        handles=handles, loc="outside lower center", ncols=4 if width == PANELS else 2, fontsize=8,
+        frameon=False, handlelength=3,
     )  # fmt: skip
     figure.savefig(path, dpi=110, metadata={"Software": None})
     plt.close(figure)
@@ -236,6 +239,54 @@ def curve_style(plot: dict[str, Any], name: str, number: int) -> dict[str, Any]:
         return {"color": COLOURS[1], "linewidth": 6, "solid_capstyle": "round", "zorder": 1}
     color, marker = CURVES[number % len(CURVES)]
     return {"color": color, "marker": marker, "markersize": 4, "linewidth": 1}
+
+
+def draw_roofline(plot: dict[str, Any], path: Path) -> None:
+    """Points of loops, operations per byte across and operations per second up, under ceilings.
+
+    ``slopes`` are bytes per second, ``tops`` operations per second, in billions.
+    """
+    figure, axes = plt.subplots(figsize=(7.2, 5.4))
+    xs = [x for x, _ in plot["points"].values()]
+    low, high = min(xs) / 3, max(xs) * 6
+    top = max(plot["tops"].values())
+    for i, (name, rate) in enumerate(plot["slopes"].items()):
+        end = min(high, top / rate)
+        axes.plot([low, end], [rate * low, rate * end], color=INK, linewidth=1.2 - 0.3 * i)
+        axes.text(1.1 * low, 1.25 * rate * low, f"{name}, {rate:.0f} GB/s", fontsize=7, color=INK,
+                  rotation=33, rotation_mode="anchor")  # fmt: skip
+    for name, rate in plot["tops"].items():
+        axes.axhline(rate, color=COLOURS[2], linewidth=1.2)
+        axes.text(high, rate * 1.04, f"{name}, {number(rate)}", ha="right", fontsize=7, color=INK)
+    for i, (name, (x, y)) in enumerate(plot["points"].items()):
+        color, marker = CURVES[i % len(CURVES)]
+        axes.plot(x, y, marker, color=color, markersize=8, label=name, linestyle="none")
+    axes.set(xscale="log", yscale="log", xlim=(low, high), ylim=(None, 1.8 * top))
+    axes.set_xlabel("operations per byte that has to come from memory", fontsize=9, color=INK)
+    axes.set_ylabel("billion operations per second", fontsize=9, color=INK)
+    axes.tick_params(axis="both", which="both", length=0, labelsize=8, colors=INK)
+    axes.grid(color="#e5e5e5", linewidth=0.8)
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right", "left", "bottom"]].set_visible(False)
+    figure.suptitle(plot["title"], fontsize=10, x=0.01, ha="left", color=INK)
+    figure.legend(loc="outside lower center", ncols=3, fontsize=8, frameon=False)
+    figure.savefig(path, dpi=110, metadata={"Software": None})
+    plt.close(figure)
+
+
+def drawing(plot: dict[str, Any]) -> Any:
+    """The function that draws a plot."""
+    if "points" in plot:
+        return draw_roofline
+    return draw_curves if "panels" in plot else draw
+
+
+def draw_all(results: list[dict[str, Any]]) -> None:
+    """Draw the plots of results beside them."""
+    with plt.rc_context({"figure.constrained_layout.use": True}):
+        for result in results:
+            for plot in result["plots"]:
+                drawing(plot)(plot, harness.RESULTS / f"{plot['name']}.png")
 
 
 def front_rows(results: list[dict[str, Any]]) -> list[list[str]]:
@@ -278,11 +329,7 @@ def main() -> None:
     results = [json.loads(path.read_text(encoding="utf-8")) for path in paths]
     if not results:
         raise SystemExit(f"no results in {harness.RESULTS}: run the benchmarks first")
-    with plt.rc_context({"figure.constrained_layout.use": True}):
-        for result in results:
-            for plot in result["plots"]:
-                drawn = draw_curves if "panels" in plot else draw
-                drawn(plot, harness.RESULTS / f"{plot['name']}.png")
+    draw_all(results)
     reasons = MISSES.read_text(encoding="utf-8").strip()
     sections = [INTRODUCTION, overview(results), reasons, *map(section, results)]
     page = "\n\n".join(sections) + "\n"

@@ -9,10 +9,18 @@ import harness
 import render
 
 SCRIPTS = (
-    *("gram", "gcs", "maps", "maps_random", "maps_speed"),
+    *("roofline", "costs", "gram", "gcs", "maps", "maps_random", "maps_speed"),
     *("icd_accuracy", "icd_speed", "icd_threads", "icd_scaling"),
     *("kernel_machines", "gcs_band", "gcs_photos", "outliers", "probabilities"),
-    *("images", "images_speed", "images_tables", "stream", "stream_accuracy", "scale"),
+    *(
+        "images",
+        "images_speed",
+        "images_pipeline",
+        "images_tables",
+        "stream",
+        "stream_accuracy",
+        "scale",
+    ),
     *("pq", "pq_accuracy", "mkl", "reduction", "clustering", "dependence", "unlabeled"),
     *("structure", "detect", "defaults", "files", "fuzz", "faults", "install"),
 )

@@ -1,8 +1,12 @@
 """Sphinx builds the site from this file: ``make docs``."""
 
+import sys
 from importlib.metadata import version as installed_version
+from pathlib import Path
 
 from sphinx_gallery.sorting import ExplicitOrder
+
+sys.path.insert(0, str(Path(__file__).parent / "_ext"))
 
 project = "hilbin"
 author = "The hilbin developers"
@@ -16,10 +20,11 @@ extensions = [
     "sphinx.ext.doctest",
     "sphinx.ext.mathjax",
     "numpydoc",
+    "results",
     "sphinx_gallery.gen_gallery",
 ]
 templates_path = ["_templates"]
-exclude_patterns = ["_build", "_templates"]
+exclude_patterns = ["_build", "_ext", "_templates"]
 
 # API pages: one per name, types as the docstrings give them.
 autosummary_generate = True

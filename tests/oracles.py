@@ -782,3 +782,26 @@ def template_scores(template, cells, nodes):
         for y, x in np.ndindex(root.shape):
             root[y, x] += best[2 * y + anchor[0], 2 * x + anchor[1]]
     return root
+
+
+def cie_lab(rgb):
+    """CIE L*a*b* of sRGB bytes under D65: L* times 2.55, a* and b* shifted by 128."""
+    v = np.asarray(rgb, np.float64) / 255
+    light = np.where(v <= 0.04045, v / 12.92, ((v + 0.055) / 1.055) ** 2.4)
+    to_xyz = [
+        [0.4124564, 0.3575761, 0.1804375],
+        [0.2126729, 0.7151522, 0.0721750],
+        [0.0193339, 0.1191920, 0.9503041],
+    ]
+    t = light @ np.transpose(to_xyz) / [0.95047, 1.0, 1.08883]
+    f = np.where(t > (6 / 29) ** 3, np.cbrt(t), t * 841 / 108 + 4 / 29)
+    x, y, z = f[..., 0], f[..., 1], f[..., 2]
+    lab = [(116 * y - 16) * 2.55, 500 * (x - y) + 128, 200 * (y - z) + 128]
+    return np.clip(np.stack(lab, axis=-1), 0, 255)
+
+
+def k_means_plus_plus(points, n, random_state):
+    """Points drawn one after the other in proportion to their squared distance to those before."""
+    from sklearn.cluster import kmeans_plusplus
+
+    return kmeans_plusplus(points, n, random_state=random_state, n_local_trials=1)[1]

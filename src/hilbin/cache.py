@@ -88,20 +88,21 @@ def image_marks(images: Sequence[Any]) -> list[tuple[str, int, int]]:
     """Return what tells that an image is still the same: name, size and time, or its pixels."""
     marks = []
     for image in images:
-        if not isinstance(image, Path):
+        if not isinstance(image, os.PathLike):
             marks.append((digest(image), image.size, 0))
             continue
+        file = Path(image)
         try:
-            status = image.stat()
-            marks.append((str(image.absolute()), status.st_size, status.st_mtime_ns))
+            status = file.stat()
+            marks.append((str(file.absolute()), status.st_size, status.st_mtime_ns))
         except OSError:
-            marks.append((str(image.absolute()), -1, -1))
+            marks.append((str(file.absolute()), -1, -1))
     return marks
 
 
 def digest(image: Any) -> str:
     """Return the SHA-256 of a file, or of the pixels of an array."""
-    if isinstance(image, Path):
-        return hashlib.sha256(image.read_bytes()).hexdigest()
+    if isinstance(image, os.PathLike):
+        return hashlib.sha256(Path(image).read_bytes()).hexdigest()
     shape = f"{image.shape} {image.dtype} ".encode()
     return hashlib.sha256(shape + np.ascontiguousarray(image).tobytes()).hexdigest()

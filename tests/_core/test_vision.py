@@ -9,6 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hilbin.images import pixel_words
+
 baseline = importlib.import_module("hilbin._core._baseline")
 LEVELS = ["baseline"] + (["avx2"] if baseline.supports_avx2() else [])
 CORES = [importlib.import_module(f"hilbin._core._{level}") for level in LEVELS]
@@ -79,6 +81,35 @@ def test_numbers_of_uniform_patterns():
     numbers = [oracles.uniform_pattern(p) for p in range(256)]
     assert sorted(set(numbers)) == list(range(59))
     assert numbers.count(58) == 256 - 58
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_lab(core, shape):
+    rgb = random_image((*shape, 3))
+    out = np.full(rgb.shape, 77, np.uint8)
+    core.lab(rgb, pixel_words._LINEAR, pixel_words._TO_XYZ, out)
+    assert (np.abs(out - oracles.cie_lab(rgb)) <= 0.5 + 2e-3).all()
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_color_cells(core, shape):
+    values = random_image((*shape, 3))
+    tables = np.random.default_rng(0).integers(0, 1000, (3, 256)).astype(np.int32)
+    out = np.full(shape, -1, np.int32)
+    core.color_cells(values, tables, out)
+    np.testing.assert_array_equal(out, sum(tables[c][values[..., c]] for c in range(3)))
+
+
+def test_colors_refuse_what_does_not_fit(core):
+    rgb, linear = random_image((4, 5, 3)), pixel_words._LINEAR
+    with pytest.raises(ValueError, match="wrong shape"):
+        core.lab(rgb, linear[:9], pixel_words._TO_XYZ, np.empty_like(rgb))
+    with pytest.raises(ValueError, match="out has the wrong shape"):
+        core.lab(rgb, linear, pixel_words._TO_XYZ, np.empty((4, 4, 3), np.uint8))
+    with pytest.raises(ValueError, match="tables has the wrong shape"):
+        core.color_cells(rgb, np.zeros((3, 255), np.int32), np.empty((4, 5), np.int32))
+    with pytest.raises(ValueError, match="out has the wrong shape"):
+        core.color_cells(rgb, np.zeros((3, 256), np.int32), np.empty((5, 4), np.int32))
 
 
 @pytest.mark.parametrize("name", ["census", "lbp"])

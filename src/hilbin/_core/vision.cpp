@@ -3,6 +3,7 @@
 
 #include "bindings.hpp"
 #include "census.hpp"
+#include "color.hpp"
 #include "fhog.hpp"
 #include "nearest.hpp"
 #include "sift.hpp"
@@ -31,6 +32,25 @@ void define_codes_of_pixels(nb::module_& m) {
     require_inner(image, out);
     local_patterns(image.data(), image.shape(0), image.shape(1), uniform, out.data());
   }, "image"_array, "out"_array, "uniform"_a);
+}
+
+using ColorImage = nb::ndarray<const uint8_t, nb::shape<-1, -1, 3>, nb::c_contig, nb::device::cpu>;
+using ColorOut = nb::ndarray<uint8_t, nb::shape<-1, -1, 3>, nb::c_contig, nb::device::cpu>;
+
+void define_colors(nb::module_& m) {
+  m.def("lab", [](ColorImage image, Vector<const float> linear, Matrix<const float> to_xyz, ColorOut out) {
+    nb::gil_scoped_release release;
+    require(linear.shape(0) == 256 && to_xyz.shape(0) == 3 && to_xyz.shape(1) == 3, "linear or to_xyz has the wrong shape");
+    require(out.shape(0) == image.shape(0) && out.shape(1) == image.shape(1), "out has the wrong shape");
+    lab(image.data(), ptrdiff_t(image.shape(0) * image.shape(1)), linear.data(), to_xyz.data(), out.data());
+  }, "image"_array, "linear"_array, "to_xyz"_array, "out"_array);
+
+  m.def("color_cells", [](ColorImage image, Matrix<const int32_t> tables, Matrix<int32_t> out) {
+    nb::gil_scoped_release release;
+    require(tables.shape(0) == 3 && tables.shape(1) == 256, "tables has the wrong shape");
+    require(out.shape(0) == image.shape(0) && out.shape(1) == image.shape(1), "out has the wrong shape");
+    color_cells(image.data(), ptrdiff_t(image.shape(0) * image.shape(1)), tables.data(), out.data());
+  }, "image"_array, "tables"_array, "out"_array);
 }
 
 void require_cells(const Int32s& cell, ptrdiff_t count) {
@@ -143,6 +163,7 @@ void define_hog(nb::module_& m) {
 
 void define_vision(nb::module_& m) {
   define_codes_of_pixels(m);
+  define_colors(m);
   define_counts<uint8_t>(m);
   define_counts<uint16_t>(m);
   define_counts<int32_t>(m);

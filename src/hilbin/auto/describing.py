@@ -26,6 +26,7 @@ from hilbin.auto.image_data import (
 from hilbin.estimators._fit import random_seed
 from hilbin.images import ImageFeatures, UnreadableImageWarning, find_images
 from hilbin.images.descriptors import ImageSample
+from hilbin.images.kept import keep_pixels
 
 NAMES_SHOWN = 10
 
@@ -59,14 +60,17 @@ def learn_features(
     seed: int,
     max_side: int | None,
     n_jobs: int | None,
-) -> tuple[str, ImageFeatures]:
-    """Return the names of the features that were taken, and the features, learned from images."""
+) -> tuple[str, ImageFeatures, list[Any]]:
+    """Return the names of the features that were taken, the features, learned from images, and
+    the images, which need not be read again while their pixels fit in memory.
+    """
     sample = ImageSample.read(images, max_side)
     names = resolve(names, sample)
     made = transformer(names, sample, seed=seed, max_side=max_side)
     made.set_params(n_jobs=n_jobs)
     with watch.stage("learning features", len(made.parts)) as tell:
-        return names, fitted(made, images, cache, files=files(names), callback=tell)
+        kept = keep_pixels(images, max_side, made._uses_color)
+        return names, fitted(made, kept, cache, files=files(names), callback=tell), kept
 
 
 def listed_images(images: Any) -> Any:

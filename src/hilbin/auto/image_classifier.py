@@ -193,14 +193,14 @@ class ImageClassifier(AutoClassifier):
     ) -> tuple[str, Any, Described]:
         """Return the names of the features, the fitted features, and the rows of the images."""
         cache = None if self.cache is None else Cache(self.cache)
-        names, features = learn_features(
+        names, features, images = learn_features(
             names, data.images, cache, watch,
             seed=seed, max_side=self.max_side, n_jobs=self.n_jobs,
         )  # fmt: skip
         virtual = None if self.virtual is None else parse_transforms(self.virtual)
         with watch.stage("describing images", len(data.images)) as tell:
             found = described(
-                features, data.images, cache, virtual=virtual, seed=seed,
+                features, images, cache, virtual=virtual, seed=seed,
                 n_jobs=self.n_jobs, callback=tell,
             )  # fmt: skip
         if found.n_resumed and watch.callback is not None:

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Sequence
-from dataclasses import KW_ONLY
+from dataclasses import KW_ONLY, replace
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -136,11 +136,11 @@ class ImageCollection(Collection):
         require_two(len(data.images), data.source, "image")
         cache = None if self.cache is None else Cache(self.cache)
         watch = Stopwatch(callback, self.verbose)
-        names, model = learn_features(
+        names, model, kept = learn_features(
             names, data.images, cache, watch,
             seed=seed, max_side=self.max_side, n_jobs=self.n_jobs,
         )  # fmt: skip
-        seen, index = self._indexed(data, model, cache, seed, watch)
+        seen, index = self._indexed(replace(data, images=kept), model, cache, seed, watch)
         unreadable = [
             {"name": data.names[i], "reason": reason}
             for i, reason in sorted(seen.unreadable.items())

@@ -29,6 +29,7 @@ from hilbin.images import (
 from hilbin.images._base import FeatureError
 from hilbin.images.augment import distort
 from hilbin.images.descriptors import ImageSample, NamedFeatures
+from hilbin.images.kept import file_of
 from hilbin.inspection import difference_hash
 
 AUTO = "auto"
@@ -36,7 +37,7 @@ NETWORK = "onnx"
 CHUNK = 64
 LARGE_ENOUGH, LARGE = 64, 160  # pixels of the longer side
 MANY = 1000  # images that suffice for twice as many words
-VERSION = 2
+VERSION = 3
 NAMES = {f"{name}:{d.argument}" if d.argument else name: d for name, d in DESCRIPTORS.items()}
 
 
@@ -392,7 +393,7 @@ def _row(transformer: Any, image: Any, source: Any) -> Any:
     try:
         return transformer.transform_image(image)
     except FeatureError as error:
-        raise error.named(str(source) if isinstance(source, Path) else "an image") from None
+        raise error.named(str(file_of(source) or "an image")) from None
 
 
 class _Collected:

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from hilbin import parallel
 from hilbin._arrays import Array
 from hilbin._parameters import estimator
+from hilbin.images.kept import KeptImage
 from hilbin.images.read import (
     ImageError,
     Pixels,
@@ -169,6 +170,8 @@ class ImageTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
 
     def read(self, source: Any) -> Pixels:
         """Read one image in the size and the colors that this transformer takes."""
+        if isinstance(source, KeptImage):
+            return source.read(self.max_side, self._uses_color)
         return read_image(source, max_side=self.max_side, color=self._uses_color)
 
     def transform(self, images: Any) -> Any:

@@ -17,8 +17,8 @@ from dataclasses import KW_ONLY
 from typing import Any, Self
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.base import BaseEstimator, ClusterMixin, clone
-from sklearn.cluster import kmeans_plusplus
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
@@ -124,8 +124,7 @@ class Codebook(ClusterMixin, BaseEstimator):
         wanted = min(points.shape[0], SEED_POINTS_PER_WORD * self.n_words)
         sample = points[rng.choice(points.shape[0], wanted, replace=False)]
         with parallel.blas_threads(self.n_jobs):
-            seeds, _ = kmeans_plusplus(sample, self.n_words, random_state=rng, n_local_trials=1)
-        return np.ascontiguousarray(seeds, np.float32)
+            return sample[distant_points(sample, self.n_words, rng)]
 
     def predict(self, X: Any) -> Array:
         """Return the word nearest to every point.
@@ -142,6 +141,27 @@ class Codebook(ClusterMixin, BaseEstimator):
         X = validate_data(self, X, dtype=np.float32, order="C", reset=False)
         shift = self.words_.mean(axis=0)
         return nearest(X - shift, self.words_ - shift, self.n_jobs)[0]
+
+
+def distant_points(points: Array, n: int, rng: Any) -> Array:
+    """Draw points as k-means++ does: each in proportion to its squared distance to those drawn.
+
+    The draws are those of scikit-learn's ``kmeans_plusplus`` with one trial, which converts the
+    points to double precision again for every one of them.
+    """
+    chosen = np.empty(n, np.intp)
+    chosen[0] = rng.choice(len(points), p=np.full(len(points), 1 / len(points)))
+    exact = points.astype(np.float64)
+    squares = np.einsum("ij,ij->i", exact, exact)
+    ones = np.ones(len(points), np.float32)
+    closest = np.full(len(points), np.inf, np.float32)
+    for i in range(1, n):
+        last = chosen[i - 1]
+        squared = -2 * (exact @ exact[last]) + squares[last] + squares
+        np.minimum(closest, np.maximum(squared.astype(np.float32), 0), out=closest)
+        at = np.searchsorted(np.cumsum(closest), rng.uniform(size=1) * (closest @ ones))
+        chosen[i] = min(int(at[0]), len(points) - 1)
+    return chosen
 
 
 def nearest(points: Array, words: Array, n_jobs: int | None) -> tuple[Array, Array]:
@@ -166,12 +186,13 @@ def half_squares(words: Array) -> Array:
 
 def _means(points: Array, labels: Array, scores: Array, words: Array) -> Array:
     """Average the points of every word; a word without points moves to a point that is far off."""
-    order = np.argsort(labels, kind="stable")
     counts = np.bincount(labels, minlength=len(words))
     used = np.flatnonzero(counts)
-    begins = (np.cumsum(counts) - counts)[used]
+    order, ends = np.argsort(labels, kind="stable"), np.concatenate([[0], np.cumsum(counts)])
+    ones = np.ones(len(labels), np.float32)
+    members = sp.csr_array((ones, order, ends), (len(words), len(labels)))
     new = words.copy()
-    new[used] = np.add.reduceat(points[order], begins, axis=0) / counts[used, None]
+    new[used] = (members @ points)[used] / counts[used, None]
     if used.size < len(words):
         far = np.einsum("ij,ij->i", points, points) - 2 * scores
         new[counts == 0] = points[np.argsort(-far, kind="stable")[: len(words) - used.size]]
@@ -349,7 +370,7 @@ class BagOfWords(DescriptorTransformer, WordSource):
 
     def words(self, image: Pixels) -> list[WordGrid]:
         """Return the words of one image on the grids of its descriptors."""
-        return [self._quantized(grid) for grid in self.descriptor_.local(image)]
+        return [self._quantized(grid) for grid in self.descriptor_.grids(image)]
 
     def _quantized(self, grid: LocalGrid) -> WordGrid:
         rows, columns, d = grid.features.shape

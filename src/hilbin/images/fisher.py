@@ -150,7 +150,8 @@ class FisherVector(DescriptorTransformer):
         precision = 1.0 / sigma.astype(np.float64) ** 2
         # squares multiplied out: matrix products, no array of points x Gaussians x numbers
         constant = np.log(w) - np.log(sigma).sum(axis=1) - 0.5 * (mu**2 * precision).sum(axis=1)
-        shares = np.hstack([x, x**2]) @ np.hstack([mu * precision, -0.5 * precision]).T
+        shares = x @ (mu * precision).T
+        shares += x**2 @ (-0.5 * precision).T
         shares += constant
         shares -= shares.max(axis=1, keepdims=True)
         np.exp(shares, out=shares)

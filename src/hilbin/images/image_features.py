@@ -12,6 +12,8 @@ from hilbin._arrays import Array
 from hilbin._parameters import estimator
 from hilbin._state import require, require_attributes
 from hilbin.images._base import ImageTransformer
+from hilbin.images._once import sharing
+from hilbin.images.kept import keep_pixels
 from hilbin.images.read import Pixels, as_sources
 
 
@@ -76,8 +78,8 @@ class ImageFeatures(ImageTransformer):
         -------
         self
         """
-        sources = as_sources(images)
         self._check()
+        sources = keep_pixels(as_sources(images), self.max_side, self._uses_color)
         fitted: list[tuple[str, ImageTransformer]] = []
         for name, part in self.parts:
             fitted.append((name, self._fitted(part, sources, y)))
@@ -126,11 +128,18 @@ class ImageFeatures(ImageTransformer):
 
     def transform_images(self, images: Sequence[Pixels]) -> Array:
         """Return the weighted rows of all parts."""
-        rows = [
-            np.float32(weight) * part.transform_images(images)
-            for weight, (_, part) in zip(self.weights_, self.parts_, strict=True)
-        ]
-        return np.concatenate(rows, axis=1)
+        rows = np.empty((len(images), self._n_features_out), np.float32)
+        weights = map(np.float32, self.weights_)
+        parts = [(*where, w) for where, w in zip(self._columns(), weights, strict=True)]
+        for part, columns, weight in parts:
+            if part._images_per_batch > 1:
+                rows[:, columns] = weight * part.transform_images(images)
+        for i, image in enumerate(images):
+            with sharing(image):
+                for part, columns, weight in parts:
+                    if part._images_per_batch == 1:
+                        rows[i, columns] = weight * part.transform_images([image])[0]
+        return rows
 
     def transform_image(self, image: Pixels) -> Array:
         """Return the weighted rows of all parts for one image."""

@@ -7,6 +7,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from hilbin._arrays import Array
+from hilbin.images._once import once
 from hilbin.images.read import Pixels, as_sources, read_image
 
 
@@ -49,9 +50,14 @@ class LocalDescriptor(BaseEstimator):
         """Return the grids of descriptors of one image."""
         raise NotImplementedError
 
+    def grids(self, image: Pixels) -> list[LocalGrid]:
+        """Return :meth:`local` of the image, computed once where several transformers share it."""
+        settings = tuple(sorted((k, repr(v)) for k, v in self.get_params().items()))
+        return once(image, (type(self), settings), lambda: self.local(image))
+
     def points(self, image: Pixels) -> Array:
         """Return all descriptors of one image, shape (n, n_dimensions)."""
-        flat = [grid.features.reshape(-1, self.n_dimensions) for grid in self.local(image)]
+        flat = [grid.features.reshape(-1, self.n_dimensions) for grid in self.grids(image)]
         return np.concatenate(flat) if flat else np.empty((0, self.n_dimensions), np.float32)
 
     def sets(self, images: Any, *, max_side: int | None = None) -> list[Array]:

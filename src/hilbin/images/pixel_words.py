@@ -154,15 +154,17 @@ class ColorHistogram(WordSource):
 
     def words(self, image: Pixels) -> list[WordGrid]:
         """Return the cell of the color of every pixel."""
-        values = _in_space(in_color(image), self.space)
-        ids: Array = np.zeros(values.shape[:2], np.int32)
-        for axis, bins in enumerate(self._bins()):
-            ids = ids * bins + _bin_of_values(bins)[values[:, :, axis]]
+        values = _in_space(np.ascontiguousarray(in_color(image)), self.space)
+        ids: Array = np.empty(values.shape[:2], np.int32)
+        core.color_cells(values, _cell_tables(self._bins()), ids)
         return [WordGrid(ids, np.arange(ids.shape[0]), np.arange(ids.shape[1]), 1)]
 
 
-def _bin_of_values(bins: int) -> Array:
-    return (np.arange(256) * bins // 256).astype(np.int32)
+def _cell_tables(bins: tuple[int, int, int]) -> Array:
+    """Return what the value of each axis adds to the number of a color's cell."""
+    steps = (bins[1] * bins[2], bins[2], 1)
+    tables = [np.arange(256) * b // 256 * step for b, step in zip(bins, steps, strict=True)]
+    return np.array(tables, np.int32)
 
 
 def _in_space(image: Pixels, space: str) -> Pixels:
@@ -188,12 +190,6 @@ _LINEAR = np.where(
 
 def _lab(image: Pixels) -> Pixels:
     """Convert to CIE L*a*b* with L* over 0..255 and a*, b* shifted by 128."""
-    xyz = _LINEAR[image] @ _TO_XYZ.T
-    f = np.where(
-        xyz > (6 / 29) ** 3, np.cbrt(xyz), xyz * np.float32(841 / 108) + np.float32(4 / 29)
-    )
-    lab = np.empty(f.shape, np.float32)
-    lab[..., 0] = (116 * f[..., 1] - 16) * 2.55
-    lab[..., 1] = 500 * (f[..., 0] - f[..., 1]) + 128
-    lab[..., 2] = 200 * (f[..., 1] - f[..., 2]) + 128
-    return np.clip(np.rint(lab), 0, 255).astype(np.uint8)
+    values = np.empty(image.shape, np.uint8)
+    core.lab(image, _LINEAR, _TO_XYZ, values)
+    return values

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from hilbin._arrays import Array
 from hilbin.files import require_regular
+from hilbin.images._once import once
 
 Pixels = NDArray[np.uint8]
 Source = str | os.PathLike[str] | Array
@@ -129,7 +130,7 @@ def gray(image: Pixels) -> Pixels:
     if image.ndim == 2:
         return image
     Image = pillow()
-    return np.array(Image.fromarray(image).convert("L"))
+    return once(image, "gray", lambda: np.array(Image.fromarray(image).convert("L")))
 
 
 def in_color(image: Pixels) -> Pixels:
