@@ -1,8 +1,12 @@
 """Sphinx builds the site from this file: ``make docs``."""
 
+import sys
 from importlib.metadata import version as installed_version
+from pathlib import Path
 
 from sphinx_gallery.sorting import ExplicitOrder
+
+sys.path.insert(0, str(Path(__file__).parent / "_ext"))
 
 project = "hilbin"
 author = "The hilbin developers"
@@ -14,12 +18,13 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
     "sphinx.ext.doctest",
-    "sphinx.ext.mathjax",
+    "mathml",
     "numpydoc",
     "sphinx_gallery.gen_gallery",
 ]
+html_math_renderer = "mathml"
 templates_path = ["_templates"]
-exclude_patterns = ["_build", "_templates"]
+exclude_patterns = ["_build", "_ext", "_templates"]
 
 # API pages: one per name, types as the docstrings give them.
 autosummary_generate = True
