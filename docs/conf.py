@@ -18,7 +18,9 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
     "sphinx.ext.doctest",
+    "matplotlib.sphinxext.plot_directive",
     "mathml",
+    "measured",
     "numpydoc",
     "sphinx_gallery.gen_gallery",
 ]
@@ -69,17 +71,25 @@ sphinx_gallery_conf = {
     "abort_on_example_error": True,
 }
 
+# Pictures of the guides are drawn at build by the scripts in docs/pictures.
+plot_html_show_source_link = False
+plot_html_show_formats = False
+plot_formats = [("png", 110)]
+plot_rcparams = {"figure.figsize": (7, 3), "figure.autolayout": True, "font.size": 9}
+plot_apply_rcparams = True
+
 html_theme = "pydata_sphinx_theme"
 html_title = f"hilbin {release}"
+html_static_path = ["_static"]
+html_css_files = ["hilbin.css"]
 html_copy_source = False
 html_show_sourcelink = False
 html_theme_options = {
+    "logo": {"text": f"hilbin {release}"},
+    "header_links_before_dropdown": 6,
     "show_toc_level": 2,
     "navigation_with_keys": False,
     "footer_start": ["copyright"],
     "footer_end": [],
 }
-html_sidebars = {
-    page: []
-    for page in ("index", "architecture", "kernels", "maps", "intersection", "add_a_kernel")
-}
+html_sidebars = {page: [] for page in ("index", "quickstart")}
