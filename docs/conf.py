@@ -21,6 +21,7 @@ extensions = [
     "matplotlib.sphinxext.plot_directive",
     "mathml",
     "measured",
+    "short_names",
     "numpydoc",
     "sphinx_gallery.gen_gallery",
 ]
@@ -38,6 +39,8 @@ autodoc_default_options = {
     "set_predict_request, set_decision_function_request, set_score_samples_request"
 }
 numpydoc_show_class_members = False
+nitpicky = True  # every reference must be there; those to scikit-learn's pages are not fetched
+nitpick_ignore_regex = [(r"py:.*", r"(sklearn|scipy|numpy|onnxruntime|dask)\..*")]
 
 # Code blocks with prompts run by `sphinx-build -b doctest docs docs/_build/doctest`.
 doctest_global_setup = "import numpy as np"

@@ -1,5 +1,6 @@
 """Record the commands of the quickstart as docs/images/terminal.svg: python tools/terminal.py."""
 
+import io
 import os
 import subprocess
 import sys
@@ -32,7 +33,7 @@ def cut(folder: Path) -> None:
 
 def record(folder: Path) -> Console:
     """Run the commands in the folder, and print what a terminal of 96 columns shows."""
-    console = Console(record=True, width=96, file=open(os.devnull, "w"), force_terminal=True)
+    console = Console(record=True, width=96, file=io.StringIO(), force_terminal=True)
     environment = os.environ | {"COLUMNS": "96", "FORCE_COLOR": "1", "TTY_COMPATIBLE": "0"}
     for command in COMMANDS:
         console.print(Text.assemble(("$ ", "bold green"), (command, "bold")))

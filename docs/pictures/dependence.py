@@ -1,6 +1,5 @@
 """Digits sorted on a page so that neighbors look alike."""
 
-import numpy as np
 from sklearn.datasets import load_digits
 
 from hilbin.dependence import sort_to_grid

@@ -49,4 +49,5 @@ def server(model: Any, port: int) -> ThreadingHTTPServer:
 
 
 if __name__ == "__main__":
-    server(hilbin.load(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 8000).serve_forever()
+    port = int(sys.argv[2]) if len(sys.argv) > 2 else 8000
+    server(hilbin.load(sys.argv[1]), port).serve_forever()
