@@ -112,7 +112,7 @@ class HistogramBinner(BinnedRows, TransformerMixin, BaseEstimator):
     scope : {"auto", "feature", "all"}, default="auto"
         Whether every feature has its own range, as suits columns of different units, or all have
         one, as suits histograms, whose bins are comparable: a rare bin weighs less than a common
-        one. "auto" decides by the rows alone, see :func:`comparable`; ``scope_`` says how.
+        one. "auto" decides by the rows alone; ``scope_`` says how.
     quantile : float, default=0.975
         Which quantile is the high end of the range; ``1 - quantile`` is the low end.
     keep_integers : bool, default=True
