@@ -37,10 +37,14 @@ def before() -> dict[str, Any]:
 def redrawn(paper: str, work: Work) -> list[Item]:
     """The items of one paper; a verdict that is none of the five is a mistake."""
     module = importlib.import_module(f"redrawn.{paper.replace(' ', '')}")
-    items: list[Item] = module.redraw(work)
-    wrong = [i.name for i in items if i.verdict not in VERDICTS]
-    if wrong:
-        raise ValueError(f"no such verdict: {wrong}")
+    items: list[Item] = []
+    begin = time.perf_counter()
+    for item in module.redraw(work):
+        if item.verdict not in VERDICTS:
+            raise ValueError(f"{paper}, {item.name}: no such verdict: {item.verdict}")
+        items.append(item)
+        took = time.perf_counter() - begin
+        print(f"{took:6.0f} s  {item.verdict:18} {item.name}: {item.ours}", flush=True)
     return items
 
 
@@ -56,9 +60,6 @@ def measure(papers: list[str], work: Work) -> None:
         figures |= page.flattened(paper, items)
         took = (time.perf_counter() - begin) / 60
         figures.setdefault(MINUTES, {})[paper] = took
-        for item in items:
-            print(f"{item.verdict:18} {item.name}: {item.ours}", flush=True)
-        print(f"{took:.1f} minutes", flush=True)
         save(figures, work)
 
 

@@ -3,8 +3,9 @@
 from pathlib import Path
 from typing import Any
 
-from redrawn.items import Item, Picture, Table
 from render import number
+
+from redrawn.items import Item, Picture, Table
 
 VERDICTS, PICTURES = "verdicts", "pictures"
 COLUMNS = ("about", "paper", "ours", "verdict", "reason")
