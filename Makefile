@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 CORE := CMakeLists.txt pyproject.toml $(wildcard src/hilbin/_core/*.cpp src/hilbin/_core/*.hpp)
 EXTRAS := test
 
-.PHONY: demo test lint bench docs sanitize fuzz clean
+.PHONY: demo test lint bench papers docs sanitize fuzz clean
 
 demo: $(VENV)/.installed
 	$(BIN)/hilbin demo
@@ -21,6 +21,10 @@ lint: $(VENV)/.installed
 # DATA is a folder of data sets; without it the benchmarks that use them measure on fewer.
 bench: $(VENV)/.installed
 	$(BIN)/python benchmarks/run.py $(if $(DATA),--data $(DATA))
+
+# The tables and figures of the five papers again; DATA is needed. ONLY=paper3 redraws one of them.
+papers: $(VENV)/.bench
+	$(BIN)/python benchmarks/papers.py --data $(DATA) $(if $(ONLY),--only $(ONLY))
 
 docs: $(VENV)/.docs
 	$(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build/html
@@ -49,6 +53,10 @@ $(VENV)/.tools: pyproject.toml
 
 $(VENV)/.installed: $(VENV)/.tools $(CORE)
 	$(BIN)/python -m pip install --quiet --no-build-isolation --editable ".[$(EXTRAS)]"
+	@touch $@
+
+$(VENV)/.bench: $(VENV)/.installed
+	$(BIN)/python -m pip install --quiet --no-build-isolation --editable ".[bench,plot,images]"
 	@touch $@
 
 $(VENV)/.docs: $(VENV)/.installed

@@ -15,7 +15,7 @@ from typing import Any
 import harness
 import matplotlib.pyplot as plt
 from redrawn import page
-from redrawn.items import STYLE, VERDICTS, Item, Work
+from redrawn.items import STYLE, VERDICTS, Item, Plan, Work
 
 DOCS = Path(__file__).parents[1] / "docs"
 PAPERS = tuple(f"paper {number}" for number in range(1, 6))
@@ -34,33 +34,37 @@ def before() -> dict[str, Any]:
     return json.loads(path.read_text(encoding="utf-8"))["figures"] if path.exists() else {}
 
 
-def redrawn(paper: str, work: Work) -> list[Item]:
-    """The items of one paper; a verdict that is none of the five is a mistake."""
-    module = importlib.import_module(f"redrawn.{paper.replace(' ', '')}")
+def redrawn(plan: Plan) -> list[Item]:
+    """Compute what is planned; a verdict that is none of the five is a mistake."""
     items: list[Item] = []
-    begin = time.perf_counter()
-    for item in module.redraw(work):
-        if item.verdict not in VERDICTS:
-            raise ValueError(f"{paper}, {item.name}: no such verdict: {item.verdict}")
+    for name, make in plan.items():
+        begin = time.perf_counter()
+        item = make()
+        if item.verdict not in VERDICTS or item.name != name:
+            raise ValueError(f"{name}: got {item.name!r} with the verdict {item.verdict!r}")
         items.append(item)
         took = time.perf_counter() - begin
-        print(f"{took:6.0f} s  {item.verdict:18} {item.name}: {item.ours}", flush=True)
+        print(f"{took:6.0f} s  {item.verdict:18} {name}: {item.ours}", flush=True)
     return items
 
 
-def measure(papers: list[str], work: Work) -> None:
-    """Replace the figures of these papers."""
+def measure(papers: list[str], work: Work, wanted: list[str]) -> None:
+    """Replace the figures of these papers, or of the wanted items."""
     for paper in papers:
         print(f"--- {paper}", flush=True)
+        plan: Plan = importlib.import_module(f"redrawn.{paper.replace(' ', '')}").plan(work)
         begin = time.perf_counter()
-        items = redrawn(paper, work)
+        items = redrawn({k: make for k, make in plan.items() if not wanted or k in wanted})
+        took = (time.perf_counter() - begin) / 60
         figures = {} if work.quick else before()  # of now: papers can be measured side by side
+        if not wanted:
+            figures.setdefault(MINUTES, {})[paper] = took
+        else:
+            kept = {i.name: i for i in [*page.restored(paper, figures), *items]}
+            items = [kept[name] for name in plan if name in kept]
         for old in [k for k in figures if k.startswith((f"{paper}:", f"{paper},"))]:
             del figures[old]
-        figures |= page.flattened(paper, items)
-        took = (time.perf_counter() - begin) / 60
-        figures.setdefault(MINUTES, {})[paper] = took
-        save(figures, work)
+        save(figures | page.flattened(paper, items), work)
 
 
 def save(figures: dict[str, Any], work: Work) -> None:
@@ -77,18 +81,23 @@ def main() -> None:
     parser = harness.parser(__doc__)
     names = [paper.replace(" ", "") for paper in PAPERS]
     parser.add_argument("--only", choices=names, help="one paper; the others stay")
+    parser.add_argument(
+        "--item", nargs="+", default=[], help="some of its tables and figures, such as 'Table 3'"
+    )
     parser.add_argument("--pages", action="store_true", help="only write the tables of the page")
     args = parser.parse_args()
     if args.pages:
         page.write(before(), PAPERS, DOCS / "reproduce")
         return
+    if args.item and not args.only:
+        parser.error("--item needs --only")
     if args.data is None:
         raise SystemExit("the papers need the folder of data sets: --data, or make papers DATA=")
     wanted = [p for p in PAPERS if args.only in (None, p.replace(" ", ""))]
     with tempfile.TemporaryDirectory() as scratch, harness.threads(1), plt.rc_context(STYLE):
         images = Path(scratch) if args.quick else DOCS / "images" / "papers"
         work = Work(args.data, images, args.quick)
-        measure(wanted, work)
+        measure(wanted, work, args.item)
 
 
 if __name__ == "__main__":

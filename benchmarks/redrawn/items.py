@@ -1,6 +1,7 @@
 """What a redrawn table or figure is, and what every paper's module shares."""
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -35,6 +36,7 @@ STYLE = {
 }
 
 Table = dict[str, dict[str, Any]]
+Plan = dict[str, Callable[[], "Item"]]  # what a paper has, by name, computed when it is asked for
 
 
 class Picture(NamedTuple):
