@@ -23,7 +23,6 @@ extensions = [
     "measured",
     "short_names",
     "numpydoc",
-    "results",
     "sphinx_gallery.gen_gallery",
 ]
 html_math_renderer = "mathml"
