@@ -117,6 +117,14 @@ def test_duplicates(cli, cli_json, flawed):
     assert any({"copy.png", "across/pic 0.png"} <= {*group} for group in groups)
 
 
+def test_no_duplicates(cli, tmp_path):
+    table = tmp_path / "t.csv"
+    table.write_text("width,height\n1,1\n9,7\n")
+    done = cli("duplicates", table)
+    assert done.stdout == ""
+    assert "no duplicates" in done.stderr
+
+
 def test_tables(cli, table, tmp_path):
     done = cli("similar", table, "--row", "1", "--id", "id", "--top", "2", "--quiet")
     assert [line.split("\t")[2] for line in done.stdout.splitlines()] == ["a", "c"]

@@ -335,12 +335,15 @@ def duplicates_command(
     from hilbin.cli.duplicates import as_lines, duplicates
 
     options = CollectionOptions(source, id=id_column, drop=tuple(drop or ()), jobs=jobs)
-    found = duplicates(options, Console(quiet))
+    console = Console(quiet)
+    found = duplicates(options, console)
     _complain_of(found.unreadable)
     if as_json:
         print(json.dumps(asdict(found)))
     elif found.groups:
         print(as_lines(found))
+    else:
+        console.say("no duplicates")
     return SOME_UNREADABLE if found.unreadable else DONE
 
 

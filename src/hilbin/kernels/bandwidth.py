@@ -123,7 +123,7 @@ def quantile(values: Array, q: float) -> float:
         around = MARGIN * np.sqrt(some.size) / 2
         low, high = np.clip([q * some.size - around, q * some.size + around], 0, some.size - 1)
         least, most = some[int(low)], some[int(np.ceil(high))]
-        below = np.count_nonzero(values < least)
+        below = int(np.count_nonzero(values < least))
         between = values[(values >= least) & (values <= most)]
         if below <= first and first + 1 < below + between.size:
             values, first = between, first - below
