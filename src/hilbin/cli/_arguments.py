@@ -113,6 +113,16 @@ RowNumber = Annotated[
 CollectionSource = Annotated[
     Path, typer.Argument(help="Folder of images, table, or collection saved by hilbin similar -o.")
 ]
+SearchSource = Annotated[
+    Path,
+    typer.Argument(
+        help="Folder of images, table, collection saved by -o, or a model of hilbin train."
+    ),
+]
+Among = Annotated[
+    Path | None,
+    typer.Option("--among", help="Folder or table to search by the features of a model."),
+]
 Examples = Annotated[
     list[Path] | None, typer.Argument(help="Images to compare with, or tables of such rows.")
 ]
