@@ -54,10 +54,10 @@ TEXT = (
     "Milliseconds are of whole calls on all test images, arrays to boxes, at a fixed threshold, "
     "the least of several rounds in turn. Blood cells: 292 images for WBC, the first 100, and 256 "
     "words, for the others, 72 to test; what dlib says of the boxes. It takes those of platelets "
-    "alone: both are learned from the first 20 images. Many at once: five detectors, each four times; of "
-    "46 ms for 20 detectors 11 are look-ups, so that 16-bit tables, which would halve these, would "
-    "gain a factor of 1.13, and are left out. The threshold is that of best smoothed F1 of five "
-    "folds over the training images."
+    "alone: both are learned from the first 20 images. Many at once: five detectors, each four "
+    "times; of 46 ms for 20 detectors 11 are look-ups, so that 16-bit tables, which would halve "
+    "these, would gain a factor of 1.13, and are left out. The threshold is that of best smoothed "
+    "F1 of five folds over the training images."
 )
 
 
