@@ -11,7 +11,7 @@ import render
 SCRIPTS = (
     *("gram", "gcs", "maps", "maps_random", "maps_speed"),
     *("icd_accuracy", "icd_speed", "icd_scaling"),
-    *("kernel_machines", "gcs_band", "gcs_photos", "outliers", "probabilities"),
+    *("first_trial", "kernel_machines", "gcs_band", "gcs_photos", "outliers", "probabilities"),
     *("images", "images_speed", "images_tables", "stream", "stream_accuracy", "scale"),
     *("pq", "pq_accuracy", "mkl", "reduction", "clustering", "dependence", "unlabeled"),
     *("structure", "detect", "defaults", "files", "fuzz", "faults", "install"),
