@@ -72,7 +72,7 @@ def finished_sums(
     n_jobs: int | None,
     *,
     out: Array | None = None,
-    dtype: npt.DTypeLike = None,
+    dtype: npt.DTypeLike | None = None,
 ) -> Array:
     """Return the matrix of sums after ``finish(K[rows], rows)``, which changes rows in place.
 

@@ -87,6 +87,8 @@ class Gram:
         Threads that compute them.
     which : array of int, optional
         The rows and columns of ``K`` that count; all by default.
+    diagonal : array, optional
+        That of ``K``, if it is known.
     """
 
     K: Any
@@ -96,6 +98,7 @@ class Gram:
     memory: int
     n_jobs: int | None
     which: Array | None = None
+    diagonal: Array | None = None
 
     @classmethod
     def of_rows(
@@ -121,10 +124,10 @@ class Gram:
         return cls(K, kernel, X, dtype, memory, n_jobs)
 
     @classmethod
-    def of_matrix(cls, K: Matrix, dtype: Any) -> "Gram":
+    def of_matrix(cls, K: Matrix, dtype: Any, diagonal: Array | None = None) -> "Gram":
         """Take a matrix as it was given; it is symmetric, so Fortran order is C order."""
         K = K.T if not sp.issparse(K) and K.flags.f_contiguous else K
-        return cls(K.astype(dtype, copy=False), None, None, dtype, 0, None)
+        return cls(K.astype(dtype, copy=False), None, None, dtype, 0, None, diagonal=diagonal)
 
     @property
     def is_lazy(self) -> bool:
@@ -142,7 +145,7 @@ class Gram:
                 batch=BATCH * effective_n_jobs(self.n_jobs),
                 square=self._square,
             )
-        whole = gram_rows(self.K)
+        whole = gram_rows(self.K, self.diagonal)
         return whole if self.which is None else whole.restricted(self.which)
 
     @property
@@ -222,9 +225,10 @@ def _different(X: Matrix, random: np.random.RandomState) -> Matrix:
     return X[np.sort(first)]
 
 
-def check_gram(K: Matrix, name: str = "X", most_whole: float = MOST_WHOLE) -> None:
+def check_gram(K: Matrix, name: str = "X", most_whole: float = MOST_WHOLE) -> Array:
     """Refuse a matrix that is not symmetric or has no diagonal; warn of an indefinite one.
 
+    Returns the diagonal, in float64.
     One of more than ``most_whole`` rows is not read as a whole.
     """
     if K.shape[0] != K.shape[1]:
@@ -259,6 +263,7 @@ def check_gram(K: Matrix, name: str = "X", most_whole: float = MOST_WHOLE) -> No
             NotPositiveDefiniteWarning,
             stacklevel=outer_level(),
         )
+    return diagonal
 
 
 def _refuse_empty_diagonal(K: Matrix, diagonal: Array, name: str) -> None:

@@ -250,9 +250,9 @@ class KernelMachine(CallbackSupportMixin, KernelEstimator):
             rows = X[index][:, index] if self._precomputed else X[index]
         may_round = self.tol >= FLOAT32_TOL and rows.shape[0] > SMALL
         if self._precomputed:
-            check_gram(X)
+            diagonal = check_gram(X)[index]
             self.kernel_ = "precomputed"
-            gram = Gram.of_matrix(rows, rows.dtype if may_round else np.float64)
+            gram = Gram.of_matrix(rows, rows.dtype if may_round else np.float64, diagonal)
         else:
             self.kernel_ = resolved(self.kernel, rows, random, self._names)
             rounded = may_round and is_varied(self.kernel_, rows)

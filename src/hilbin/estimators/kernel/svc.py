@@ -46,6 +46,7 @@ from hilbin.solvers import Hinge, Result, crammer_singer, icd, smo
 from hilbin.solvers.smo import smo_blocks
 
 TOL_AGAIN = 1e-2  # of the solution without some of the rows
+MOST_TOGETHER = 2048  # rows of a machine: of more, what has not converged costs more than it saves
 MANY_AGAIN = 4000  # rows of a matrix of which not all are computed, if it is solved again
 
 
@@ -184,9 +185,10 @@ class KernelSVC(ProbabilityClassifier, LossMachine):
     ) -> list[Result] | None:
         """Make the first steps of all machines in one compiled call, if their matrix is dense."""
         gram = training.gram.dense_rows
-        if gram is None:
+        sizes = [part.size for part in seen]
+        if gram is None or max(sizes) > MOST_TOGETHER:
             return None
-        sizes, rows = [part.size for part in seen], np.concatenate(seen)
+        rows = np.concatenate(seen)
         machine = np.repeat(np.arange(len(seen)), sizes)
         signs = self.code_book_[training.targets[rows], machine]
         problem = Hinge().problem(signs, C[rows], total=0.0)
