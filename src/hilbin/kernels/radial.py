@@ -10,7 +10,7 @@ from scipy.special import gammaincc
 from hilbin._arrays import Array, Matrix
 from hilbin.kernels.bandwidth import Rule, is_rule, sample, statistic
 from hilbin.kernels.base import Kernel, require_positive, warn_not_psd
-from hilbin.kernels.pairwise import Op, finished_sums, pairwise_sum, rowwise, sums_against
+from hilbin.kernels.pairwise import Op, finished_sums, rowwise, sums_against
 
 SQUARED = Op("squared", vanishes=False)
 ABSOLUTE = Op("absolute", vanishes=False)
@@ -38,7 +38,7 @@ class RadialKernel(Kernel):
 
     def _distances(self, X: Matrix, Y: Matrix | None, n_jobs: int | None) -> Array:
         assert self._terms is not None
-        return self._of_sums(pairwise_sum(self._terms, X, Y, n_jobs))
+        return finished_sums(self._terms, X, Y, lambda part, _: self._of_sums(part), n_jobs)
 
     def _of_sums(self, D: Array) -> Array:
         np.maximum(D, 0, out=D)
