@@ -11,7 +11,7 @@ import render
 SCRIPTS = (
     *("roofline", "costs", "gram", "gcs", "maps", "maps_random", "maps_speed"),
     *("icd_accuracy", "icd_speed", "icd_threads", "icd_scaling"),
-    *("kernel_machines", "gcs_band", "gcs_photos", "outliers", "probabilities"),
+    *("first_trial", "kernel_machines", "gcs_band", "gcs_photos", "outliers", "probabilities"),
     *(
         "images",
         "images_speed",

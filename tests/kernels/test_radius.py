@@ -13,7 +13,6 @@ from sklearn.svm import SVC
 
 from hilbin.estimators import KernelRidge, KernelSVC
 from hilbin.kernels import GCS, Gaussian, Laplace, Power, Quantile, Sparsity, geometric_profile
-from hilbin.kernels.bandwidth import FEW, MANY, quantile
 
 STATISTICS = {
     "median": np.median,
@@ -127,22 +126,3 @@ def test_sparsity_is_for_compact_kernels_alone():
         Sparsity(1.0)
     with pytest.raises(ValueError, match="is a rule, not a number"):
         GCS(Sparsity(0.9)).gram(normal_rows(0, 5, 2))
-
-
-@settings(max_examples=40, deadline=None)
-@given(
-    seed=st.integers(0, 999),
-    q=st.floats(0.001, 0.999),
-    n=st.sampled_from([1, 2, 7, MANY - 1, MANY, MANY + 4097]),
-    kind=st.sampled_from(["normal", "sorted", "tied", "periodic"]),
-)
-def test_quantiles_by_selection_are_exact(seed, q, n, kind):
-    values = np.random.default_rng(seed).normal(size=n)
-    if kind == "sorted":
-        values.sort()
-    elif kind == "tied":
-        values = np.round(values)
-    elif kind == "periodic":  # the few that are looked at first mislead
-        values[:: max(1, n // FEW)] += 100
-    expected = np.quantile(values, q)
-    assert quantile(values.copy(), q) == pytest.approx(expected, rel=1e-12, abs=1e-12)

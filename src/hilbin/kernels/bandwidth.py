@@ -16,11 +16,9 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from hilbin._arrays import Array, Matrix
+from hilbin._core import core
 
 SAMPLE_ROWS = 2000
-MANY = 1 << 15  # values of which a few tell first where a quantile is, about
-FEW = 1 << 12
-MARGIN = 4  # standard deviations of the place of a quantile among these few
 
 
 @dataclass(frozen=True)
@@ -94,16 +92,16 @@ def sample(X: Matrix, random_state: Any) -> Matrix:
 
 def statistic(rule: Rule | Sparsity, distances: Array, name: str) -> float:
     """Return the rule's number for a square matrix of distances; ``name`` is what it sets."""
-    rows = [row[i + 1 :] for i, row in enumerate(distances)]  # indices of pairs would take longer
-    pairs = np.concatenate(rows, dtype=np.float64)
-    if not pairs.size:
+    n = len(distances)
+    if n < 2:
         raise ValueError(f"{name}={rule!r} needs at least two rows, got 1 sample")
     if rule == "mean":
-        value = float(pairs.mean())
+        pairs = np.concatenate([row[i + 1 :] for i, row in enumerate(distances)])
+        value = float(np.mean(pairs, dtype=np.float64))
     elif isinstance(rule, Sparsity):
-        value = quantile(pairs, 1 - rule.zeros)
+        value = quantile_above(distances, 1 - rule.zeros)
     else:
-        value = quantile(pairs, rule.q if isinstance(rule, Quantile) else 0.5)
+        value = quantile_above(distances, rule.q if isinstance(rule, Quantile) else 0.5)
     if value > 0:
         return value
     raise ValueError(
@@ -111,22 +109,11 @@ def statistic(rule: Rule | Sparsity, distances: Array, name: str) -> float:
     )
 
 
-def quantile(values: Array, q: float) -> float:
-    """Return a quantile of numbers, which may be reordered; between two of them it is linear.
-
-    Of many numbers a few say between which bounds it lies, so that only those are put in order.
-    """
-    place = q * (values.size - 1)
-    first, share = int(place), place - int(place)
-    if values.size >= MANY:
-        some = np.sort(values[:: values.size // FEW])
-        around = MARGIN * np.sqrt(some.size) / 2
-        low, high = np.clip([q * some.size - around, q * some.size + around], 0, some.size - 1)
-        least, most = some[int(low)], some[int(np.ceil(high))]
-        below = int(np.count_nonzero(values < least))
-        between = values[(values >= least) & (values <= most)]
-        if below <= first and first + 1 < below + between.size:
-            values, first = between, first - below
-    last = min(first + 1, values.size - 1)
-    values.partition([first, last])
-    return float(values[first] + share * (values[last] - values[first]))
+def quantile_above(values: Array, q: float) -> float:
+    """Return the quantile of the entries above the diagonal, as :func:`numpy.quantile` has it."""
+    n = len(values)
+    at = q * (n * (n - 1) // 2 - 1)
+    low, high = core.ranked_above(np.ascontiguousarray(values), int(at))
+    share = at - int(at)
+    # the end that is nearer first: the result is between both, whatever rounding does
+    return low + (high - low) * share if share < 0.5 else high - (high - low) * (1 - share)
