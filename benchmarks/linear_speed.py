@@ -30,11 +30,11 @@ ROWS, PATIENCE = 4000, 6
 TEXT = (
     f"Whole fits on the same features, without intercept: MapSVC (tol={ENOUGH:g}, float32) against "
     f"LIBLINEAR {LIBLINEAR}, with the time to make its problem of a matrix, and scikit-learn's "
-    "LinearSVC (LogisticRegression with solver liblinear). Features: AdditiveMap of chi2, 5 features "
-    f"per value, each row divided by its norm, at most {ROWS} rows; reuters_money as counts. A peer "
-    "gets the best of its solvers (dual -s 3; dual -s 1 and primal -s 2; primal -s 0 and dual "
-    f"-s 7), each with the loosest tolerance of {TOLERANCES} whose objective is within {ENOUGH:g} of "
-    "the best known; where none is, the tightest is timed, and its objective is in the table. One "
+    "LinearSVC (LogisticRegression with solver liblinear). Features: AdditiveMap of chi2, 5 "
+    f"features per value, each row over its norm, at most {ROWS} rows; reuters_money as counts. A "
+    "peer gets the best of its solvers (dual -s 3; dual -s 1 and primal -s 2; primal -s 0 and dual "
+    f"-s 7), each with the loosest tolerance of {TOLERANCES} whose objective is within {ENOUGH:g} "
+    "of the best known; where none is, the tightest is timed, and its objective is in the table. One "
     "thread, best of interleaved rounds."
 )
 
@@ -173,8 +173,8 @@ def main() -> None:
     above = max(r["MapSVC, above the best"] for r in table.values())
     claims.append(claim("MapSVC, objective above the best known, worst of all", above, ENOUGH, "<=",
                         unit="", against="LIBLINEAR, LinearSVC"))  # fmt: skip
-    harness.record("linear_speed", {"whole fits": table}, claims, title="Linear machines on features",
-                   text=TEXT, quick=args.quick)  # fmt: skip
+    harness.record("linear_speed", {"whole fits": table}, claims,
+                   title="Linear machines on features", text=TEXT, quick=args.quick)  # fmt: skip
 
 
 if __name__ == "__main__":
