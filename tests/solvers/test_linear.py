@@ -9,8 +9,9 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
 
 from hilbin.solvers import EpsilonInsensitive, Hinge, Logistic, Risk, bundle, icd, linear
+from hilbin.solvers.coded import PQRows
 from hilbin.solvers.gram import gram_rows
-from hilbin.solvers.linear import LinearRows
+from hilbin.solvers.linear import LinearRows, suits
 
 LOSSES = [
     Hinge(),
@@ -87,7 +88,7 @@ def test_equals_liblinear(rows, targets, loss):
     st.floats(-6, 4),
     st.integers(0, 5),
 )
-@settings(max_examples=60)
+@settings(max_examples=30)
 def test_the_gap_is_one(loss, dtype, n, size, log_lam, seed):
     """No point is better than the objective less the gap, whatever the sizes."""
     rng = np.random.default_rng(seed)
@@ -97,6 +98,29 @@ def test_the_gap_is_one(loss, dtype, n, size, log_lam, seed):
     other = bundle(Risk(Z.astype(np.float64), loss, t), lam, tol=1e-6, max_iter=300)
     assert (lower <= other.objective * (1 + 1e-5) + 1e-9).all()
     assert (value(Z, found.coef, t[:, None], loss, 1.0, lam) >= lower * (1 - 1e-5) - 1e-9).all()
+
+
+@pytest.mark.parametrize("loss", [loss for loss in LOSSES if loss.quadratic])
+@pytest.mark.parametrize("kind", [np.float32, np.float64, sp.csr_array, "codes"])
+def test_fewer_rows_than_weights(targets, loss, kind):
+    """The kernel matrix gives what the rows give, for codes as well."""
+    rng = np.random.default_rng(0)
+    words, codes = rng.normal(size=(40, 9, 5)), np.zeros((2, 150, 32), np.uint8)
+    codes[0], codes[1, :, :8] = rng.integers(0, 9, (150, 32)), rng.integers(0, 9, (150, 8))
+    coded = PQRows(codes, words, 198, dtype=np.float64)
+    Z = coded.gradient(np.eye(150))
+    np.testing.assert_allclose(coded.gram(), Z @ Z.T, atol=1e-10)
+    C = rng.integers(0, 3, 150) / 10
+    rows = coded if kind == "codes" else kind(Z)
+    risk = Risk(rows, loss, targets, C, constant=1.0)
+    found = linear(risk, 0.5, tol=1e-6)
+    expected = bundle(Risk(Z, loss, targets, C, constant=1.0), 0.5, tol=1e-7, max_iter=5000)
+    assert suits(risk)
+    assert found.converged
+    rtol = 5e-5 if kind is np.float32 else 5e-6
+    np.testing.assert_allclose(found.objective, expected.objective, rtol=rtol)
+    reached = value(Z, found.coef, targets, loss, C, 0.5, 1.0)
+    np.testing.assert_allclose(reached, expected.objective, rtol=rtol)
 
 
 def test_rows_are_a_kernel_matrix(rows):
@@ -150,7 +174,7 @@ def test_callbacks_end_it(rows, targets, loss):
 def test_refusals(rows, targets):
     risk = Risk(rows, Hinge(), targets)
     risk.rows = object()
-    with pytest.raises(ValueError, match="needs the rows of a matrix"):
+    with pytest.raises(ValueError, match="needs the rows of a matrix, or few rows"):
         linear(risk)
     with np.errstate(all="ignore"), pytest.raises(ValueError, match="not finite"):
         linear(Risk(1e200 * rows, Logistic(), targets))

@@ -8,7 +8,9 @@ r"""Linear models on rows in memory, by dual coordinate descent or Newton's meth
 the dual :class:`~hilbin.solvers.Problem` of every task (:func:`~hilbin.solvers.icd`) with the
 kernel matrix :math:`Z Z^\top`, which is known by :math:`v = Z^\top c`: a score is a product of a
 row with :math:`v`, a change adds a multiple of the row to it. Descents with lower and lower
-tolerances follow each other until the gap is small.
+tolerances follow each other until the gap is small. For fewer rows than weights, and for several
+tasks, the kernel matrix itself is cheaper: it is computed once for all of them. Compressed rows
+(:class:`~hilbin.solvers.coded.PQRows`) are solved so as well, if they are few.
 
 **Other smooth losses** (logistic): Newton's method. A step solves
 :math:`(\lambda + Z^\top D Z) \, d = -\nabla J`, :math:`D_i = w_i \ell''(t_i, s_i)`, by conjugate
@@ -26,7 +28,6 @@ Logistic Regression*, JMLR 2008. C.-J. Hsieh et al., *A Dual Coordinate Descent 
 Large-scale Linear SVM*, ICML 2008.
 """
 
-from copy import copy
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -37,6 +38,7 @@ import scipy.sparse as sp
 from hilbin import parallel
 from hilbin._arrays import Array
 from hilbin._core import core
+from hilbin.solvers.gram import GramRows
 from hilbin.solvers.icd import CoreSweep, icd
 from hilbin.solvers.problem import Callback, Problem, Result, interruptible
 from hilbin.solvers.risk import LEAST_VALUE, MatrixRows, Risk, require_finite
@@ -47,6 +49,7 @@ HALVINGS = 30
 FIRST_TOL, LEAST_TOL = 0.1, 1e-11  # of the violations of dual descents
 MOST_SWEEPS = 1 << 30  # passes are counted here
 SINGLE_TOL = 1e-4  # relative gap from which on single precision is enough
+MOST_ROWS, ROWS_PER_TASK = 5000, 200  # for which a kernel matrix pays, if it is no larger than Z
 BLOCK = 1 << 18  # numbers that are converted to float64 at a time
 
 
@@ -65,7 +68,7 @@ def linear(
     Parameters
     ----------
     risk : Risk
-        The risk of the rows of a matrix.
+        The risk of the rows of a matrix, or of few rows that have a kernel matrix (``gram``).
     lam : float, default=1.0
         Weight of the regularizer.
     tol : float, default=1e-3
@@ -98,11 +101,24 @@ def linear(
     >>> linear(Risk(Z, Hinge(squared=True), y, 10.0)).coef.round(3)
     array([[0.991]])
     """
-    if not isinstance(risk.rows, MatrixRows):
-        raise ValueError("linear needs the rows of a matrix; bundle takes any")
+    if not suits(risk):
+        raise ValueError("linear needs the rows of a matrix, or few rows; bundle takes any")
     if not risk.loss.quadratic:
         return _Newton(risk, lam, tol, callback).minimize(max_iter)
     return _descents(risk, lam, tol, max_iter, seed, n_jobs, callback)
+
+
+def suits(risk: Any) -> bool:
+    """Tell whether :func:`linear` solves a problem, and not cutting planes."""
+    rows = getattr(risk, "rows", None)
+    if isinstance(rows, MatrixRows):
+        return True
+    return hasattr(rows, "gram") and risk.loss.quadratic and _has_few_rows(risk, MOST_ROWS)
+
+
+def _has_few_rows(risk: Risk, most: int) -> bool:
+    n, size = risk.rows.shape
+    return n <= min(size, most, MOST_ROWS)
 
 
 # losses without a quadratic dual
@@ -226,7 +242,7 @@ class LinearRows:
     """
 
     def __init__(self, Z: Any, exact: bool = True) -> None:
-        self.exact, self._visits = exact, 0
+        self.exact = exact
         if sp.issparse(Z):
             self.Z = Z if Z.has_canonical_format else sp.csr_array(Z).copy()
             self.Z.sum_duplicates()
@@ -250,18 +266,7 @@ class LinearRows:
         dtype = np.float64 if self.exact else self.Z.dtype
         memory = self.weights(coef).astype(dtype)
         sweep = core.sweep_sparse_rows if sp.issparse(self.Z) else core.sweep_rows
-        run = partial(sweep, *self._arrays, memory)
-
-        def counted(lines: Array, order: Array, active: int, *given: Any) -> Any:
-            self._visits += active
-            return run(lines, order, active, *given)
-
-        return counted
-
-    @property
-    def passes(self) -> int:
-        """The number of visits of rows in all sweeps, in multiples of the number of rows."""
-        return -(-self._visits // max(1, self.Z.shape[0]))
+        return partial(sweep, *self._arrays, memory)
 
     def weights(self, coef: Array) -> Array:
         """Return ``Z^T c`` in float64; rows whose coefficient is 0 are not read."""
@@ -295,23 +300,22 @@ def _descents(
     callback: Callback | None,
 ) -> Result:
     """Solve the tasks of a risk by dual descent, ``n_jobs`` of them side by side."""
-    if (risk.weights == 0).any():
-        risk = risk.without(risk.weights == 0)
-    matrix: Any = risk.rows
-    rows = LinearRows(matrix.Z, exact=tol < SINGLE_TOL)
+    rows = _kernel_rows(risk, tol < SINGLE_TOL)
     found: dict[int, Result] = {}
+    unused = risk.weights == 0
 
     def task(k: int, _: int) -> None:
-        targets, weights = risk.targets[:, k], risk.weights / lam
-        problem = risk.loss.problem(targets, weights, constant=risk.root**2)
-        found[k] = _descend(copy(rows), problem, tol, max_iter, seed, callback)
+        weights = np.where(unused, 1.0, risk.weights) / lam
+        problem = risk.loss.problem(risk.targets[:, k], weights, constant=risk.root**2)
+        problem = problem.without(unused) if unused.any() else problem
+        found[k] = _descend(_Counted(rows), problem, tol, max_iter, seed, callback)
 
     parallel.run(task, parallel.ranges(risk.tasks, 1), n_jobs)
     results = [found[k] for k in range(risk.tasks)]
     values = lam * np.array([(r.objective, r.gap) for r in results])
     require_finite(values)
-    coef = np.stack([_weights(rows, r, risk) for r in results]).astype(risk.rows.dtype)
     duals = np.stack([r.coef for r in results])
+    coef = risk.gradient(duals.T) if isinstance(rows, GramRows) else _weights(rows, duals, risk)
     converged = bool((values[:, 1] <= tol * values[:, 0]).all())
     objective: Any = values[:, 0]
     gap: Any = values[:, 1]
@@ -319,14 +323,54 @@ def _descents(
     return Result(coef, duals, objective, gap, n_iter, converged, stalled=stalled)
 
 
-def _weights(rows: LinearRows, result: Result, risk: Risk) -> Array:
-    """Return the weights of a task, that of the constant feature included."""
-    v = rows.weights(result.coef)
-    return np.append(v, risk.root * result.coef.sum()) if risk.root > 0 else v
+def _kernel_rows(risk: Risk, exact: bool) -> "GramRows | LinearRows":
+    """Return the kernel matrix of the rows, or the rows themselves, whichever is cheaper."""
+    source: Any = risk.rows
+    if isinstance(source, MatrixRows):
+        if sp.issparse(source.Z) or not _has_few_rows(risk, ROWS_PER_TASK * risk.tasks):
+            return LinearRows(source.Z, exact)
+        if exact:
+            source = MatrixRows(source.Z.astype(np.float64, copy=False))
+    return GramRows(source.gram())
+
+
+def _weights(rows: LinearRows, duals: Array, risk: Risk) -> Array:
+    """Return the weights of all tasks, those of the constant feature included."""
+    V = np.stack([rows.weights(dual) for dual in duals])
+    if risk.root > 0:
+        V = np.column_stack([V, risk.root * duals.sum(axis=1)])
+    return V.astype(risk.rows.dtype, copy=False)
+
+
+class _Counted:
+    """A kernel matrix that counts how many rows sweeps visit."""
+
+    def __init__(self, rows: Any, visits: list[int] | None = None) -> None:
+        self.rows, self.norms, self.scores = rows, rows.norms, rows.scores
+        self._visits = [0] if visits is None else visits
+
+    @property
+    def passes(self) -> int:
+        """The number of visits in multiples of the number of rows."""
+        return -(-self._visits[0] // max(1, self.norms.size))
+
+    def start(self, coef: Array, dtype: Any, gains: Any) -> CoreSweep:
+        """Return a function that runs one sweep."""
+        run = self.rows.start(coef, dtype, gains)
+
+        def counted(lines: Array, order: Array, active: int, *given: Any) -> Any:
+            self._visits[0] += active
+            return run(lines, order, active, *given)
+
+        return counted
+
+    def divided(self, unit: float) -> "_Counted":
+        """Return the matrix over a number."""
+        return _Counted(self.rows.divided(unit), self._visits)
 
 
 def _descend(
-    rows: LinearRows,
+    rows: _Counted,
     problem: Problem,
     tol: float,
     max_iter: int,

@@ -21,7 +21,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 import scipy.sparse as sp
 
-from hilbin._arrays import Array
+from hilbin._arrays import Array, to_dense
 from hilbin.parallel import ranges
 from hilbin.solvers.problem import Problem
 
@@ -275,6 +275,10 @@ class MatrixRows:
         """Return ``S^T Z``."""
         S = S.astype(self.dtype, copy=False)
         return np.ascontiguousarray((self.Z.T @ S).T) if sp.issparse(self.Z) else S.T @ self.Z
+
+    def gram(self) -> Array:
+        """Return ``Z Z^T``."""
+        return to_dense(self.Z @ self.Z.T)
 
 
 class Risk:

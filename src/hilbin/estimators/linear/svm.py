@@ -50,9 +50,9 @@ from hilbin.maps.pq import require_same_words
 from hilbin.parallel import blas_threads
 from hilbin.solvers.bundle import bundle
 from hilbin.solvers.coded import PairRows
-from hilbin.solvers.linear import linear
+from hilbin.solvers.linear import linear, suits
 from hilbin.solvers.problem import Callback, Result
-from hilbin.solvers.risk import EpsilonInsensitive, Hinge, Logistic, Loss, MatrixRows
+from hilbin.solvers.risk import EpsilonInsensitive, Hinge, Logistic, Loss
 from hilbin.stream import Chunk, Chunks
 
 EXACT_TOL = 1e-4  # below it, features are not rounded to compact kinds
@@ -204,8 +204,8 @@ class MapMachine(CallbackSupportMixin, MapModel):
         """
         inner = inner_product(self.feature_map_)
         given: dict[str, Any] = {"tol": tol, "max_iter": self.max_iter, "callback": callback}
-        matrix = inner is None and isinstance(getattr(risk, "rows", None), MatrixRows)
-        if matrix and (not risk.loss.quadratic or risk.rows.shape[0] > SMALL):
+        fits = inner is None and suits(risk)
+        if fits and (not risk.loss.quadratic or risk.rows.shape[0] > SMALL):
             return linear(risk, seed=random_seed(self.random_state), n_jobs=self.n_jobs, **given)
         return bundle(risk, inner=inner, **given)
 
