@@ -4,6 +4,7 @@ Photographs are drawn by code (their spectrum falls as that of photographs does)
 """
 
 import tempfile
+import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,7 +24,9 @@ TEXT = (
     "and Fisher vectors at three scales, CENTRIST, colors, HOG and local binary patterns, "
     "sub-histograms of pyramids included, one row of all of them per image. Whole: reading, "
     "decoding, describing, digests of the files. Parts are timed alone, so that both kinds that "
-    "need SIFT compute it; together they share it. Learning is what has to be learned from the "
+    "need SIFT compute it; together they share it. Processor time, of all threads together, leaves "
+    "out what other programs take; the claim about it is 60 images a second on two free cores. "
+    "Learning is what has to be learned from the "
     "images before, codebook and mixture, with few descriptors: its time depends on their number "
     "and not on that of the images."
 )
@@ -61,12 +64,12 @@ def learned(files: list[Path], sizes: Sizes) -> ImageFeatures:
 
 
 def part_table(features: ImageFeatures, files: list[Path], rounds: int) -> dict[str, Any]:
-    """Milliseconds per image of reading and of every part alone, one thread."""
+    """Processor milliseconds per image of reading and of every part alone, one thread."""
     images = [features.read(file) for file in files]
     calls: dict[str, Any] = {"reading": lambda: [features.read(file) for file in files]}
     for name, part in features.parts_:
         calls[name] = lambda p=part: [p.transform_image(image) for image in images]
-    times = compare(calls, rounds)
+    times = compare(calls, rounds, clock=time.thread_time)
     columns = {name: part._n_features_out for name, part in features.parts_}
     return {
         name: {"ms per image": 1e3 * t.best / len(files), "columns": columns.get(name)}
@@ -83,20 +86,22 @@ def main() -> None:
         with harness.threads(THREADS):
             features: list[ImageFeatures] = []
             learning = harness.seconds(lambda: features.append(learned(files, sizes)))
-            whole = compare(
-                {
-                    f"{n} threads": lambda n=n: described(features[0], files, n_jobs=n)
-                    for n in (1, THREADS)
-                },
-                sizes.rounds,
-            )
+            calls = {
+                f"{n} threads": lambda n=n: described(features[0], files, n_jobs=n)
+                for n in (1, THREADS)
+            }
+            whole = compare(calls, sizes.rounds)
+            busy = compare(calls, sizes.rounds, clock=time.process_time)
         with harness.threads(1):
             parts = part_table(features[0], files, sizes.rounds)
     rates = {name: sizes.images / t.best for name, t in whole.items()}
     ms = {name: row["ms per image"] for name, row in parts.items()}
+    whole_ms = {name: 1e3 * t.best / sizes.images for name, t in busy.items()}
     claims = [
         claim("Default features of photographs of 220 pixels, two threads",
               rates[f"{THREADS} threads"], 60, unit=" images/s", headline=True),
+        claim("Default features of photographs of 220 pixels, processor time of an image",
+              whole_ms[f"{THREADS} threads"], 1e3 * THREADS / 60, "<=", unit=" ms"),
         claim("Default features, two threads", rates["2 threads"] / rates["1 threads"], 1.6,
               against="one"),
         claim("Color histogram, pyramid of 2 levels", ms["color"], 1, "<=", unit=" ms"),
@@ -108,6 +113,7 @@ def main() -> None:
         "columns": features[0]._n_features_out,
         "learning, s": learning,
         "Whole, images/s": rates,
+        "Whole, processor time, ms per image": whole_ms,
         "Parts alone, one thread": parts,
     }
     harness.record(

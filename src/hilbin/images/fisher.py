@@ -175,7 +175,7 @@ class FisherVector(DescriptorTransformer):
         its contribution in proportion to their terms, but for descriptors in which the Gaussian
         has hardly a share; what a feature contributes by being 0 is spread evenly over the image.
         """
-        grids, amounts = self.descriptor_.local(image), np.asarray(contributions, np.float64)
+        grids, amounts = self.descriptor_.grids(image), np.asarray(contributions, np.float64)
         flat = [grid.features.reshape(-1, grid.features.shape[2]) for grid in grids]
         evenly = np.full(image.shape[:2], 1 / (image.shape[0] * image.shape[1]))
         if not flat:

@@ -150,8 +150,9 @@ class ImageFeatures(ImageTransformer):
         """Distribute the contributions of all parts over the pixels."""
         amounts = np.asarray(contributions)
         heat = np.zeros(image.shape[:2])
-        for part, columns in self._columns():
-            heat += part.to_pixels(image, amounts[columns])
+        with sharing(image):
+            for part, columns in self._columns():
+                heat += part.to_pixels(image, amounts[columns])
         return heat
 
     def _columns(self) -> Iterator[tuple[ImageTransformer, slice]]:

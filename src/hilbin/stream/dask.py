@@ -33,7 +33,9 @@ from hilbin.stream.sources import Columns, Kind, mark_of
 
 ARITY = 8
 CHUNKS_PER_THREAD = 8
-TASKS_PER_THREAD = 4  # of a wave: a task adds up the chunks that it reads, and sends one sum
+TASKS_PER_THREAD = (
+    1  # of a wave: every further task has a sum of its own to be sent to another worker
+)
 RETRIES = 2  # of a task that fails, for files on a network, and of a wave that is dropped
 WAVES = 2
 LOOK = 1.0  # seconds between two looks at the workers
@@ -218,7 +220,7 @@ class _Cluster:
 
     def _leaves(self, wave: Sequence[UnreadChunk]) -> list[Any]:
         if not isinstance(wave[0], DaskChunk):
-            run = max(1, len(wave) // (TASKS_PER_THREAD * self._threads()))
+            run = -(-len(wave) // (TASKS_PER_THREAD * self._threads()))
             runs = [wave[i : i + run] for i in range(0, len(wave), run)]
             return [self._task(_read_and_sum, self._of, chunks) for chunks in runs]
         values = [value for chunk in wave for value in chunk.values]  # type: ignore[attr-defined]
