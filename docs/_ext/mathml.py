@@ -7,7 +7,6 @@ from docutils import nodes
 from docutils.utils.math.latex2mathml import tex2mathml
 from sphinx.application import Sphinx
 
-
 TOKEN = r"\s*(\\[a-zA-Z]+|[^\s{\\])"  # an argument without braces: a command or one character
 
 
