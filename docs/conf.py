@@ -70,6 +70,7 @@ sphinx_gallery_conf = {
     "backreferences_dir": "gallery/backreferences",
     "download_all_examples": False,
     "show_signature": False,
+    "write_computation_times": False,
     "plot_gallery": True,
     "abort_on_example_error": True,
 }

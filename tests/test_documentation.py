@@ -131,3 +131,25 @@ def test_links_of_the_repository() -> None:
                 where = path.parent / target
                 left_out = "benchmarks/results" in target or "docs/images" in target  # of the sdist
                 assert where.exists() or left_out, f"{path.name}: {target}"
+
+
+def test_formulas_become_mathml(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("sphinx")
+    monkeypatch.syspath_prepend(DOCS / "_ext")
+    from mathml import _mathml
+
+    half = re.sub(r"\s", "", _mathml(r"\tfrac12 \|w\|^2", block=False))
+    assert re.search(r"<mfrac[^>]*><mn>1</mn><mn>2</mn></mfrac>", half)
+    for page in PAGES:
+        for formula in re.findall(r":math:`([^`]+)`", read(page)):
+            _mathml(formula, block=False)
+
+
+def test_measured_tables(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("sphinx")
+    monkeypatch.syspath_prepend(DOCS / "_ext")
+    from measured import readme_rows
+
+    rows = readme_rows()
+    assert len(rows) == 9
+    assert all(len(row) == 3 for row in rows)

@@ -7,9 +7,15 @@ from docutils import nodes
 from docutils.utils.math.latex2mathml import tex2mathml
 from sphinx.application import Sphinx
 
+TOKEN = r"\s*(\\[a-zA-Z]+|[^\s{\\])"  # an argument without braces: a command or one character
+
 
 def _mathml(tex: str, block: bool) -> str:
-    """Return MathML of a formula; docutils lacks three commands, which are written in others."""
+    """Return MathML of a formula, in the part of LaTeX that docutils knows."""
+    tex = re.sub(r"\\([td]?frac)" + TOKEN + TOKEN, r"\\\1{\2}{\3}", tex)
+    tex = re.sub(r"\\([td]?frac)" + TOKEN + r"\s*(?=\{)", r"\\\1{\2}", tex)
+    tex = re.sub(r"\\([td]?frac)(\{[^{}]*\})" + TOKEN, r"\\\1\2{\3}", tex)
+    tex = re.sub(r"\\sqrt" + TOKEN, r"\\sqrt{\1}", tex)
     tex = tex.replace(r"\dots", r"\ldots")
     tex = tex.replace(r"\textstyle\sum", r"{\textstyle\sum}")
     tex = re.sub(r"\\([bB]ig)(?=[(\[]|\\\{)", r"\\\1l", tex)
