@@ -60,7 +60,7 @@ def measure(papers: list[str], work: Work, wanted: list[str]) -> None:
         if not wanted:
             figures.setdefault(MINUTES, {})[paper] = took
         else:
-            kept = {i.name: i for i in [*page.restored(paper, figures), *items]}
+            kept = {i.name: i for i in [*page.restored(paper, figures), *items]}  # new ones last
             items = [kept[name] for name in plan if name in kept]
         for old in [k for k in figures if k.startswith((f"{paper}:", f"{paper},"))]:
             del figures[old]

@@ -28,9 +28,9 @@ def flattened(paper: str, items: list[Item]) -> dict[str, Any]:
 
 def restored(paper: str, figures: dict[str, Any]) -> list[Item]:
     """The items that were flattened."""
-    drawn = figures[f"{paper}: {PICTURES}"]
+    drawn = figures.get(f"{paper}: {PICTURES}", {})
     items = []
-    for name, row in figures[f"{paper}: {VERDICTS}"].items():
+    for name, row in figures.get(f"{paper}: {VERDICTS}", {}).items():
         begin = f"{paper}, {name}: "
         tables = {k.removeprefix(begin): t for k, t in figures.items() if k.startswith(begin)}
         own = tuple(Picture(file, p["text"]) for file, p in drawn.items() if p["of"] == name)

@@ -220,20 +220,21 @@ def words_of(work: Work, name: str, per_class: int) -> Labeled:
 
 def stochastic(data: Labeled, alpha: float, seed: int = 0) -> SGDClassifier:
     """Pegasos' steps on the piecewise linear features of the intersection kernel."""
-    return SGDClassifier(alpha=alpha, random_state=seed).fit(data.X, data.y)
+    return SGDClassifier(alpha=alpha, max_iter=20, random_state=seed).fit(data.X, data.y)
 
 
 def sparse_rows(data: Labeled) -> Labeled:
-    """Rows on 20 nodes, orthonormal, as stochastic steps need them."""
-    made = SparseMap(Intersection(), 20, orthonormal=True).fit(data.scaled().X)
-    parts = (made.transform(X) for X in (data.scaled().X, data.scaled().X_test))
-    return Labeled(next(parts), data.y, next(parts), data.y_test)
+    """Rows as weights of the two nearest of 20 nodes per feature."""
+    scaled = data.scaled()
+    made = SparseMap(Intersection(), 20).fit(scaled.X)
+    parts = [sp.csr_matrix(made.transform(X)) for X in (scaled.X, scaled.X_test)]
+    return Labeled(parts[0], data.y, parts[1], data.y_test)
 
 
 def table_1(caltech: Labeled) -> Item:
     """ICD beside stochastic descent on the same kernel, and LIBLINEAR."""
     table: Table = {}
-    problems = {"102 classes": caltech, "one class of two": one_of_two(caltech)}
+    problems = {"102 classes": caltech, "two halves": one_of_two(caltech)}
     for name, data in problems.items():
         found = three_machines(data)
         for who, f in found.items():
@@ -255,10 +256,11 @@ def table_1(caltech: Labeled) -> Item:
         f"{gain(many, LIBLINEAR):+.2f} over LIBLINEAR",
         DIRECTION if gain(many, LIBLINEAR) > 0 else NOT,
         "Neither PWLSGD nor SIKMA can be installed here, nor is the sample of VOC: scikit-learn's "
-        "SGDClassifier on 20 nodes per value (the encoding of PWLSGD), its best alpha of three on "
-        "the test rows (in its favor), stands for both, and animals or not of Caltech-101 for the "
-        "second problem. Other descriptors: words of SIFT in a pyramid, 15 images of a class to "
-        "train on. Its seconds are without the map.",
+        "SGDClassifier on 20 nodes per value (the encoding of PWLSGD, with a plain penalty), 20 "
+        "epochs, its best alpha of three on the test rows (in its favor), stands for both, and one "
+        "half of the classes of Caltech-101 against the other for the second problem. Other "
+        "descriptors: words of SIFT in a pyramid, 15 images of a class to train on. Its seconds "
+        "are without the map.",
         {"Seconds of one fit, and accuracy": table},
     )
 

@@ -272,7 +272,7 @@ def blocks(image: Array, rng: Any) -> Array:
 def codebooks(work: Work) -> Item:
     """Figure 3.10: a grid and a codebook of descriptors."""
     image = load_sample_images().images[0]
-    rows = DenseSIFT(8, (4,)).local(image)[0].features
+    rows = DenseSIFT(8, (4,)).local(image)[0].features.reshape(-1, 128)
     Z = PCA(2, random_state=0).fit_transform(np.asarray(rows, float))
     low, high = Z.min(axis=0), Z.max(axis=0)
     side = 5
