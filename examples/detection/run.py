@@ -1,4 +1,4 @@
-"""Find coins: learn from two strips of a photograph, find in the other two: python run.py [FOLDER]."""
+"""Find coins, learned from two strips of a photograph, in the others: python run.py [FOLDER]."""
 
 import shutil
 import sys

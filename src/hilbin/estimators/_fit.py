@@ -162,7 +162,7 @@ class Fit:
         begin: Callable[..., list[Result] | None] | None = None,
         exact: tuple[float, int] | None = None,
         n_jobs: int | None = None,
-        sizes: Sequence[float] | None = None,
+        sizes: Sequence[float] | Array | None = None,
     ) -> list[Result]:
         """Solve all problems, ``n_jobs`` of them side by side.
 
