@@ -18,8 +18,8 @@ from sklearn.utils import check_random_state
 from hilbin._arrays import Array, Matrix
 
 SAMPLE_ROWS = 2000
-MANY = 1 << 15  # values of which a few tell first where a quantile is, about
-FEW = 1 << 12
+MANY = 1 << 13  # values of which a few tell first where a quantile is, about
+FEW = 1 << 10
 MARGIN = 4  # standard deviations of the place of a quantile among these few
 
 
@@ -118,15 +118,17 @@ def quantile(values: Array, q: float) -> float:
     """
     place = q * (values.size - 1)
     first, share = int(place), place - int(place)
-    if values.size >= MANY:
+    while values.size >= MANY:
         some = np.sort(values[:: values.size // FEW])
-        around = MARGIN * np.sqrt(some.size) / 2
-        low, high = np.clip([q * some.size - around, q * some.size + around], 0, some.size - 1)
-        least, most = some[int(low)], some[int(np.ceil(high))]
+        middle, around = first / values.size * some.size, MARGIN * np.sqrt(some.size) / 2
+        least = some[max(0, int(middle - around))]
+        most = some[min(some.size - 1, int(middle + around) + 1)]
         below = int(np.count_nonzero(values < least))
         between = values[(values >= least) & (values <= most)]
-        if below <= first and first + 1 < below + between.size:
-            values, first = between, first - below
+        outside = below > first or first + 1 >= below + between.size
+        if outside or 2 * between.size > values.size:
+            break
+        values, first = between, first - below
     last = min(first + 1, values.size - 1)
     values.partition([first, last])
     return float(values[first] + share * (values[last] - values[first]))

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
+import scipy.sparse as sp
 from scipy.special import gammaincc
 
 from hilbin._arrays import Array, Matrix
@@ -38,10 +39,11 @@ class RadialKernel(Kernel):
 
     def _distances(self, X: Matrix, Y: Matrix | None, n_jobs: int | None) -> Array:
         assert self._terms is not None
-        return self._of_sums(pairwise_sum(self._terms, X, Y, n_jobs))
+        return self._of_sums(pairwise_sum(self._terms, X, Y, n_jobs), sp.issparse(X))
 
-    def _of_sums(self, D: Array) -> Array:
-        np.maximum(D, 0, out=D)
+    def _of_sums(self, D: Array, sparse: bool) -> Array:
+        if sparse:  # sums that start from those of an empty row may be a little below 0
+            np.maximum(D, 0, out=D)
         return np.sqrt(D, out=D) if self._root else D
 
     def _of_distance(self, t: Array) -> None:
@@ -59,7 +61,7 @@ class RadialKernel(Kernel):
         if self._terms is None:
             return super()._against(Y, n_jobs)
         sums = sums_against(self._terms, Y, n_jobs)
-        return lambda X: rowwise(self._of_sums(sums(X)), self._finish, n_jobs)
+        return lambda X: rowwise(self._of_sums(sums(X), sp.issparse(X)), self._finish, n_jobs)
 
     def _finish(self, part: Array, _: slice) -> None:
         part *= self.gamma
