@@ -129,8 +129,9 @@ def of_gram(K: Array) -> View:
 def of_own_gram(K: Array) -> View:
     """Return the view of a Gram matrix that is centered in place."""
     trace = np.trace(K)
-    K -= K.mean(axis=0)
-    K -= K.mean(axis=1)[:, None]
+    means = K.mean(axis=0)
+    K -= means
+    K -= (means - means.mean())[:, None]
     if np.trace(K) <= CONSTANT * trace:
         K[:] = 0
     return View(None, K)
