@@ -54,12 +54,8 @@ from hilbin.estimators._fit import Fit, outer_level, random_seed
 
 Callback = Callable[[str, int, int], object]
 SILENT = ("cache", "max_time", "n_jobs", "random_state", "verbose")  # do not change the result
-READING, LEARNING, PARTS, CALIBRATING = (
-    "reading images",
-    "learning",
-    "learning parts",
-    "calibrating",
-)
+WORDS, READING, LEARNING = "choosing words", "reading images", "learning"  # names of stages
+PARTS, CALIBRATING = "learning parts", "calibrating"
 WORDS_SEED, ROOT_SEED, FOLDS_SEED = range(3)
 
 
@@ -115,9 +111,9 @@ class Training:
     def read(self) -> None:
         """Find the words, and read the images; those that cannot be read are forgotten."""
         model, data, count = self.model, self.data, len(self.data.sources)
-        self.tell(READING, 0, count)
         if model.n_words is not None:
             self.words = self._words()
+        self.tell(READING, 0, count)
         smallest = smallest_object(self.shapes)
         made, errors = read_all(
             count,
@@ -134,11 +130,13 @@ class Training:
     def _words(self) -> Array:
         known = self.checkpoint.load("words")
         if known is None:
+            self.tell(WORDS, 0, 1)
             rng = np.random.RandomState([self.seed, WORDS_SEED])
             smallest = smallest_object(self.shapes)
             found = learn_words(self.data, self.model.n_words, smallest, self.upsample, rng)
             known = {"words": found}
             self.checkpoint.store("words", known)
+        self.tell(WORDS, 1, 1)
         return known["words"]
 
     def learn(self) -> list[Learned]:
