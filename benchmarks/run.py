@@ -13,7 +13,8 @@ SCRIPTS = (
     *("icd_accuracy", "icd_speed", "icd_scaling"),
     *("kernel_machines", "gcs_band", "gcs_photos", "outliers", "probabilities"),
     *("images", "images_speed", "images_tables", "stream", "stream_accuracy", "scale"),
-    *("pq", "pq_accuracy", "mkl", "reduction", "clustering", "dependence", "unlabeled"),
+    *("linear_speed", "pq", "pq_accuracy", "codes_whole"),
+    *("mkl", "reduction", "clustering", "dependence", "unlabeled"),
     *("structure", "detect", "defaults", "files", "fuzz", "faults", "install"),
 )
 
