@@ -34,8 +34,7 @@ TEXT = (
     "standard deviation of the scores of their class: the root mean square, and the largest. "
     "Prediction is of rows of features, on one "
     "thread. Float32 weights cannot shrink to a quarter at this error: each needs about ten bits, "
-    "and so they do even with the best step for every feature. Nor can the drawn model of 102 "
-    "classes, of five rows each, whose scores differ little, be a quarter and change by less."
+    "and so they do even with the best step for every feature."
 )
 
 

@@ -26,7 +26,7 @@ SOLVERS = {"hinge": ("-s 3",), "squared_hinge": ("-s 1", "-s 2"), "logistic": ("
 TOLERANCES = (0.1, 0.01, 1e-3, 1e-4)  # of the peers, from the loosest on
 CS = (0.01, 1.0)
 ENOUGH = 1e-3  # of the objective: the tolerance of MapSVC
-ROWS, PATIENCE = 4000, 6
+ROWS, PATIENCE = 4000, 4
 TEXT = (
     f"Whole fits on the same features, without intercept: MapSVC (tol={ENOUGH:g}, float32) against "
     f"LIBLINEAR {LIBLINEAR}, with the time to make its problem of a matrix, and scikit-learn's "
@@ -34,8 +34,8 @@ TEXT = (
     f"features per value, each row over its norm, at most {ROWS} rows; reuters_money as counts. A "
     "peer gets the best of its solvers (dual -s 3; dual -s 1 and primal -s 2; primal -s 0 and dual "
     f"-s 7), each with the loosest tolerance of {TOLERANCES} whose objective is within {ENOUGH:g} "
-    "of the best known; where none is, the tightest is timed, and its objective is in the table. One "
-    "thread, best of interleaved rounds."
+    "of the best known; where none is, the tightest is timed, and its objective is in the table. "
+    "One thread, best of interleaved rounds."
 )
 
 Row = dict[str, Any]

@@ -43,7 +43,7 @@ from hilbin.solvers.icd import CoreSweep, icd
 from hilbin.solvers.problem import Callback, Problem, Result, interruptible
 from hilbin.solvers.risk import LEAST_VALUE, MatrixRows, Risk, require_finite
 
-FORCING = 0.1  # share of the gradient that conjugate gradients may leave
+FORCING = 0.2  # share of the gradient that conjugate gradients may leave
 SLOPE_LEFT = 0.2  # share of the slope along a step that may be left at its end
 HALVINGS = 30
 FIRST_TOL, LEAST_TOL = 0.1, 1e-11  # of the violations of dual descents
@@ -269,9 +269,10 @@ class LinearRows:
         return partial(sweep, *self._arrays, memory)
 
     def weights(self, coef: Array) -> Array:
-        """Return ``Z^T c`` in float64; rows whose coefficient is 0 are not read."""
-        used = np.flatnonzero(coef)
-        total = np.zeros(self.Z.shape[1])
+        """Return ``Z^T c`` in float64; dense rows whose coefficient is 0 are not read."""
+        used, total = np.flatnonzero(coef), np.zeros(self.Z.shape[1])
+        if used.size and sp.issparse(self.Z):
+            return np.asarray(self.Z.T @ coef)
         size = max(1, BLOCK // max(1, self.Z.shape[1]))
         for begin, end in parallel.ranges(used.size, size):
             some = used[begin:end]
@@ -281,6 +282,8 @@ class LinearRows:
     def scores(self, coef: Array) -> Array:
         """Return ``Z Z^T c`` in float64."""
         v = self.weights(coef)
+        if sp.issparse(self.Z):
+            return np.asarray(self.Z @ v)
         if not self.exact:
             return (self.Z @ v.astype(self.Z.dtype)).astype(np.float64)
         return np.concatenate([part @ v for part in self._parts()])

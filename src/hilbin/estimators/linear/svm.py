@@ -2,7 +2,8 @@ r"""Support vector machines on the features of a kernel map, with the map's own 
 
 :math:`f(x) = b + v^\top \Phi(x)`. Where the features of a map are sparse, their inner product is
 not the ordinary one: :math:`k(x, y) \approx \Phi(x)^\top K \Phi(y)`. Making them orthonormal would
-fill them; the bundle solver needs only products with :math:`K`, one after every pass over the data
+fill them; the bundle solver needs only products with :math:`K`, one after every pass over the data.
+Features in memory whose inner product is the ordinary one are left to a faster solver
 (A. Vedaldi and A. Zisserman, *Sparse Kernel Approximations for Efficient Classification and
 Detection*, CVPR 2012).
 """
@@ -269,12 +270,14 @@ class MapMachine(CallbackSupportMixin, MapModel):
 
 @estimator
 class MapSVC(ProbabilityClassifier, MapMachine):
-    r"""Linear classifier on the features of a kernel map, by cutting planes, also out of core.
+    r"""Linear classifier on the features of a kernel map, also out of core.
 
     Minimizes :math:`\tfrac12 v^\top K^+ v + \tfrac12 (b / s)^2 + C \sum_i w_i \ell(y_i f(x_i))` for
     every class against the rest, with :math:`K` the inner product of the map's features: the
-    problem of :class:`sklearn.svm.LinearSVC` on orthonormal features. All classes share the passes
-    over the data. The result is within ``tol`` of the optimum, by a certificate (``gap_``).
+    problem of :class:`sklearn.svm.LinearSVC` on orthonormal features. Features in memory are
+    trained on by :func:`~hilbin.solvers.linear`; codes, sparse maps and streams by
+    :func:`~hilbin.solvers.bundle`, where all classes share the passes over the data. The result is
+    within ``tol`` of the optimum, by a certificate (``gap_``).
 
     Parameters
     ----------
@@ -383,7 +386,7 @@ class MapSVC(ProbabilityClassifier, MapMachine):
 
 @estimator
 class MapSVR(ScoreRegressor, MapMachine):
-    r"""Linear regression on the features of a kernel map, by cutting planes, also out of core.
+    r"""Linear regression on the features of a kernel map, also out of core.
 
     Minimizes :math:`\tfrac12 v^\top K^+ v + \tfrac12 (b / s)^2 + C \sum_i w_i \ell(y_i - f(x_i))`
     with :math:`\ell(r) = \max(0, |r| - \epsilon)` or its square: the problem of
