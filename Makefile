@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 CORE := CMakeLists.txt pyproject.toml $(wildcard src/hilbin/_core/*.cpp src/hilbin/_core/*.hpp)
 EXTRAS := test
 
-.PHONY: demo test lint bench docs sanitize fuzz clean
+.PHONY: demo test lint bench papers docs sanitize fuzz clean
 
 demo: $(VENV)/.installed
 	$(BIN)/hilbin demo
@@ -22,6 +22,10 @@ lint: $(VENV)/.installed
 # benchmark runs: small sizes, nothing is recorded.
 bench: $(VENV)/.installed
 	$(BIN)/python benchmarks/run.py $(if $(DATA),--data $(DATA)) $(if $(QUICK),--quick)
+
+# The tables and figures of the five papers again; DATA is needed. ONLY=paper3 redraws one of them.
+papers: $(VENV)/.bench
+	$(BIN)/python benchmarks/papers.py --data $(DATA) $(if $(ONLY),--only $(ONLY))
 
 docs: $(VENV)/.docs
 	$(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build/html
@@ -50,6 +54,10 @@ $(VENV)/.tools: pyproject.toml
 
 $(VENV)/.installed: $(VENV)/.tools $(CORE)
 	$(BIN)/python -m pip install --quiet --no-build-isolation --editable ".[$(EXTRAS)]"
+	@touch $@
+
+$(VENV)/.bench: $(VENV)/.installed
+	$(BIN)/python -m pip install --quiet --no-build-isolation --editable ".[bench,plot,images]"
 	@touch $@
 
 $(VENV)/.docs: $(VENV)/.installed

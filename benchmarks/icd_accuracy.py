@@ -42,8 +42,8 @@ TEXT = (
     "against the rest, on at most 5000 rows, evaluated in float64, against a descent in float64 "
     "to a tolerance of 1e-6. The plot is figure 1 of the paper again: squared hinge loss, C from "
     "1e-4 to 1e6 times the default of either (0.001 and 1). IntersectionSVC.path had at most 100 "
-    "sweeps for each C, LIBLINEAR gives up at 300 by itself. Neither converges at the high end: "
-    "there the curves are of models stopped early."
+    "sweeps for each C, and does not converge at the high end: there its curve is of models "
+    "stopped early. LIBLINEAR goes on in the primal after 300 sweeps."
 )
 
 Table = dict[str, dict[str, Any]]

@@ -11,8 +11,9 @@ import numpy as np
 from data import Array
 from harness import claim, compare
 from machines import CACHE, big_task, exp_chi2, fitting, sparse_rows, sparse_training
+from peers import sklearn_intersection
 from sets import Labeled, labeled_sets, one_class
-from sklearn.metrics.pairwise import chi2_kernel, manhattan_distances
+from sklearn.metrics.pairwise import chi2_kernel
 from sklearn.svm import SVC, SVR, OneClassSVM
 
 from hilbin.estimators import KernelOneClass, KernelSVC, KernelSVR
@@ -120,7 +121,7 @@ def end_to_end(s: Labeled, sizes: Sizes) -> tuple[dict[str, Any], dict[str, Any]
     gamma = float(exp_chi2(s.X).gamma)
     pairs = {
         "exp-chi2": (Exponential(Chi2(), gamma), lambda X, Y: chi2_kernel(X, Y, gamma=gamma / 2)),
-        "intersection": (Intersection(), peer_intersection),
+        "intersection": (Intersection(), sklearn_intersection),
     }
     y, fits, predictions = one_class(s.y), {}, {}
     for name, (kernel, function) in pairs.items():
@@ -133,11 +134,6 @@ def end_to_end(s: Labeled, sizes: Sizes) -> tuple[dict[str, Any], dict[str, Any]
         fits[name] = ratio(times, LIBSVM)
         predictions[name] = predicting(ours, peer, s, sizes)
     return fits, predictions
-
-
-def peer_intersection(X: Array, Y: Array) -> Array:
-    """min(a, b) = (a + b - |a - b|) / 2."""
-    return 0.5 * (X.sum(axis=1)[:, None] + Y.sum(axis=1) - manhattan_distances(X, Y))
 
 
 def predicting(ours: Any, peer: Any, s: Labeled, sizes: Sizes) -> dict[str, float]:

@@ -26,7 +26,7 @@ FRONT = {  # what the README shows: the benchmark, how the claim begins, and wha
     ("defaults", "Photographs, with the network: points gained, caltech101, 30"): (
         "photographs of 102 kinds of things, 30 of each, with a network: accuracy gained"
     ),
-    ("icd_speed", "ICD, training to the tolerance, time, dense"): "intersection SVM: time to train",
+    ("icd_speed", "IntersectionSVC, whole fit, time, dense"): "intersection SVM: time of a fit",
     ("kernel_machines", "exact SVM from features"): "kernel SVM from features: speed",
     ("maps", "AdditiveMap(Chi2), 5 features, less error"): "features for the χ² kernel: less error",
     ("images_speed", "Dense SIFT"): "dense SIFT: speed",

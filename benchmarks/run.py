@@ -17,8 +17,8 @@ import render
 
 SCRIPTS = (
     *("roofline", "costs", "gram", "gcs", "maps", "maps_random", "maps_speed"),
-    *("icd_accuracy", "icd_speed", "icd_scaling"),
-    *("kernel_machines", "gcs_band", "gcs_photos", "outliers", "probabilities"),
+    *("icd_accuracy", "icd_speed", "icd_threads", "icd_scaling"),
+    *("first_trial", "kernel_machines", "gcs_band", "gcs_photos", "outliers", "probabilities"),
     *("images", "images_speed", "images_pipeline", "images_tables"),
     *("stream", "stream_accuracy", "scale"),
     *("pq", "pq_accuracy", "mkl", "reduction", "clustering", "dependence", "unlabeled"),

@@ -78,7 +78,7 @@ def labeled_sets(folder: Path | None, names: tuple[str, ...] = ()) -> dict[str, 
         stored = LOADERS[name](folder, name)
         if stored is not None:
             found[name] = stored
-    return found or {"digits": _digits()}
+    return found or {"digits": digits()}
 
 
 def _split(folder: Path | None, name: str) -> Labeled | None:
@@ -137,7 +137,7 @@ def _inria(folder: Path | None, name: str) -> Labeled | None:
     return Labeled(_floats(np.rint(X * pixels)), y, _floats(np.rint(X_test * pixels)), y_test)
 
 
-def _digits() -> Labeled:
+def digits() -> Labeled:
     X, y = load_digits(return_X_y=True)
     return Labeled(X[:1000], y[:1000], X[1000:], y[1000:])
 

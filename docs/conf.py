@@ -18,11 +18,14 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
     "sphinx.ext.doctest",
-    "sphinx.ext.mathjax",
+    "matplotlib.sphinxext.plot_directive",
+    "mathml",
+    "measured",
+    "short_names",
     "numpydoc",
-    "results",
     "sphinx_gallery.gen_gallery",
 ]
+html_math_renderer = "mathml"
 templates_path = ["_templates"]
 exclude_patterns = ["_build", "_ext", "_templates"]
 
@@ -36,6 +39,8 @@ autodoc_default_options = {
     "set_predict_request, set_decision_function_request, set_score_samples_request"
 }
 numpydoc_show_class_members = False
+nitpicky = True  # every reference must be there; those to scikit-learn's pages are not fetched
+nitpick_ignore_regex = [(r"py:.*", r"(sklearn|scipy|numpy|onnxruntime|dask)\..*")]
 
 # Code blocks with prompts run by `sphinx-build -b doctest docs docs/_build/doctest`.
 doctest_global_setup = "import numpy as np"
@@ -65,21 +70,30 @@ sphinx_gallery_conf = {
     "backreferences_dir": "gallery/backreferences",
     "download_all_examples": False,
     "show_signature": False,
+    "write_computation_times": False,
     "plot_gallery": True,
     "abort_on_example_error": True,
 }
 
+# Pictures of the guides are drawn at build by the scripts in docs/pictures.
+plot_html_show_source_link = False
+plot_html_show_formats = False
+plot_formats = [("png", 110)]
+plot_rcparams = {"figure.figsize": (7, 3), "figure.autolayout": True, "font.size": 9}
+plot_apply_rcparams = True
+
 html_theme = "pydata_sphinx_theme"
 html_title = f"hilbin {release}"
+html_static_path = ["_static"]
+html_css_files = ["hilbin.css"]
 html_copy_source = False
 html_show_sourcelink = False
 html_theme_options = {
+    "logo": {"text": f"hilbin {release}"},
+    "header_links_before_dropdown": 6,
     "show_toc_level": 2,
     "navigation_with_keys": False,
     "footer_start": ["copyright"],
     "footer_end": [],
 }
-html_sidebars = {
-    page: []
-    for page in ("index", "architecture", "kernels", "maps", "intersection", "add_a_kernel")
-}
+html_sidebars = {page: [] for page in ("index", "quickstart")}

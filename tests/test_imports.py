@@ -10,7 +10,7 @@ import pytest
 import hilbin
 
 SOURCE = Path(hilbin.__file__).parent
-BOTTOM = {"_arrays", "_core", "_parameters", "_state", "files", "parallel"}
+BOTTOM = {"_arrays", "_core", "_parameters", "_state", "cache", "files", "parallel"}
 # package -> the packages it may import; all may import what is at the bottom
 ALLOWED = {
     "": {"_versions", "auto", "persist"},
@@ -20,6 +20,7 @@ ALLOWED = {
     "_arrays": {"_core"},
     "_parameters": set(),
     "_state": {"_arrays"},
+    "cache": {"_arrays", "files"},
     "files": set(),
     "parallel": set(),
     "kernels": BOTTOM,

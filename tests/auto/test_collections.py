@@ -14,7 +14,7 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import hilbin
-from hilbin.auto import ImageCollection, TableCollection, duplicate_images
+from hilbin.auto import ImageClassifier, ImageCollection, TableCollection, duplicate_images
 from hilbin.auto.arrangement import arrange
 from hilbin.auto.row_index import PART, RowIndex, _balanced
 from hilbin.kernels import Chi2, Hellinger
@@ -234,6 +234,19 @@ def test_saved_and_loaded(collection, tmp_path):
     np.testing.assert_array_equal(collection.cluster(3).labels, loaded.cluster(3).labels)
     np.testing.assert_array_equal(collection.arrange().cells, loaded.arrange().cells)
     assert clone(loaded).get_params() == collection.get_params()
+
+
+def test_features_of_a_classifier():
+    classifier = ImageClassifier("centrist+hog", kernel="hellinger").fit(PICTURES, TRUTH.tolist())
+    found = ImageCollection().fit(PICTURES[::2], model=classifier)
+    assert found.features_ == classifier.features_
+    rows = classifier.model_["features"].transform(PICTURES[:1])
+    np.testing.assert_array_equal(found.model_.transform(PICTURES[:1]), rows)
+    assert [one.name for one in found.similar(PICTURES[2:3], 1)[0]] == ["image 2"]
+    with pytest.raises(ValueError, match="model must be an ImageClassifier, got int"):
+        ImageCollection().fit(PICTURES, model=3)
+    with pytest.raises(ValueError, match="model must be a TableClassifier, got ImageClassifier"):
+        TableCollection().fit([[0.0, 1.0], [1.0, 2.0]], model=classifier)
 
 
 def test_an_index_is_a_fraction_of_the_features(tmp_path):

@@ -35,6 +35,24 @@ def test_similar_images(cli, photos):
     assert all("down" in line[2] for line in lines)
 
 
+def test_similar_by_the_features_of_a_classifier(cli, photos, trained, tmp_path):
+    query, index = photos / "down" / "pic 2.png", tmp_path / "index.hilbin"
+    found = cli("similar", trained.output, query, "--among", photos, "--top", "4", "-o", index)
+    assert [line.split("\t")[2] for line in found.stdout.splitlines()[:1]] == [str(query)]
+    assert "centrist+color" in cli("info", index).stdout
+
+
+def test_rows_by_the_columns_of_a_classifier(cli, tmp_path):
+    table, model = tmp_path / "t.csv", tmp_path / "m.hilbin"
+    rows = [f"{i % 7},{i // 7},{'ab'[i % 7 > 3]},{i}" for i in range(42)]
+    table.write_text("\n".join(["x,y,label,number", *rows]))
+    cli("train", table, "--target", "label", "--drop", "number", "-o", model, "--jobs", "1")
+    found = cli("similar", model, "--among", table, "--row", "9", "--top", "3", "--jobs", "1")
+    names = [line.split("\t")[2] for line in found.stdout.splitlines()]
+    assert names[0] == "row 9"
+    assert set(names[1:]) <= {"row 2", "row 8", "row 10", "row 16"}  # beside it in x and y
+
+
 def test_a_saved_collection_answers_the_same(cli, flawed, tmp_path):
     index, query = tmp_path / "index.hilbin", flawed / "down" / "pic 2.png"
     first = cli("similar", flawed, query, "-o", index, "--json", *FAST, code=1)
@@ -99,6 +117,14 @@ def test_duplicates(cli, cli_json, flawed):
     assert any({"copy.png", "across/pic 0.png"} <= {*group} for group in groups)
 
 
+def test_no_duplicates(cli, tmp_path):
+    table = tmp_path / "t.csv"
+    table.write_text("width,height\n1,1\n9,7\n")
+    done = cli("duplicates", table)
+    assert done.stdout == ""
+    assert "no duplicates" in done.stderr
+
+
 def test_tables(cli, table, tmp_path):
     done = cli("similar", table, "--row", "1", "--id", "id", "--top", "2", "--quiet")
     assert [line.split("\t")[2] for line in done.stdout.splitlines()] == ["a", "c"]
@@ -147,7 +173,11 @@ def test_bad_input(cli, photos, table, trained, tmp_path):
         (["similar", photos, *FAST], "say which images"),
         (["similar", photos, photo, "--row", "1", *FAST], "--row is for tables"),
         (["similar", photos, tmp_path / "no.png", *FAST], "cannot be read"),
-        (["similar", trained.output, photo], "holds ImageClassifier, not a collection"),
+        (["similar", trained.output, photo], "say by --among which folder"),
+        (["similar", trained.output, photo, "--among", tmp_path / "no"], "no such file or folder"),
+        (["similar", trained.output, photo, "--among", photo], "no folder of images and no table"),
+        (["similar", trained.output, "--among", table], "needs the features of TableClassifier"),
+        (["similar", trained.output, photo, "--among", photos, *FAST], "features are those of"),
         (["similar", table], "say by --row"),
         (["similar", table, "--row", "9"], "has 4 rows, not 9"),
         (["similar", table, "--row", "1", "--network", "n.onnx"], "--network is for folders"),

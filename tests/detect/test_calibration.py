@@ -1,10 +1,14 @@
+from statistics import NormalDist
 from unittest import mock
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import hilbin.detect.learning as learning
-from hilbin.detect.calibration import HARD, HardRows
+from hilbin.detect.calibration import HARD, HardRows, best_threshold
+from hilbin.detect.matching import Matches
 from hilbin.detect.template import Template
 
 
@@ -37,3 +41,42 @@ def test_weight_is_repetition():
     without = np.array([0, 3])
     first, second = (one.learned(template, 0.1, 1e-6, without=without) for one in (once, often))
     np.testing.assert_allclose(first.root, second.root, atol=1e-3)
+
+
+def matches_of(true, false, n_truths):
+    scores = np.concatenate([true, false])
+    order = np.argsort(-scores, kind="stable")
+    truth = np.where(np.arange(len(scores)) < len(true), np.arange(len(scores)), -1)
+    none = np.zeros(len(scores), int)
+    return Matches(none, np.arange(len(scores)), scores[order], truth[order], n_truths)
+
+
+def test_the_threshold_lies_between_what_is_true_and_what_is_false():
+    threshold = best_threshold(matches_of([0.8, 0.9, 1.0], [-0.9, -0.7], 3))
+    assert -0.5 < threshold < 0.6
+    assert best_threshold(matches_of([], [0.3, 0.2], 3)) == 0
+    assert best_threshold(matches_of([0.4], [], 1)) < 0.4
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.integers(0, 2**31), st.integers(1, 30), st.integers(0, 40))
+def test_the_threshold_is_nearly_that_of_the_best_f1(seed, n_true, n_false):
+    rng = np.random.default_rng(seed)
+    matches = matches_of(rng.normal(0.5, 0.3, n_true), rng.normal(-1, 0.5, n_false), n_true + 2)
+    threshold = best_threshold(matches)
+    scores, true = matches.scores, matches.truth >= 0
+    width = max(0.02, 1.06 * scores[true].std() * n_true**-0.2)
+
+    def smoothed(t):  # slow and obvious
+        above = [NormalDist(s, width).cdf(t) for s in scores]
+        total = sum(1 - share for share in above)
+        return (
+            2
+            * sum(1 - a for a, yes in zip(above, true, strict=True) if yes)
+            / (total + matches.n_truths)
+        )
+
+    best = max(smoothed(t) for t in np.linspace(scores.min() - 1, scores.max() + 1, 150))
+    assert smoothed(threshold) > best - 0.01
+    moved = Matches(matches.image, matches.box, scores + 3, matches.truth, matches.n_truths)
+    assert best_threshold(moved) == pytest.approx(threshold + 3, abs=1e-6)

@@ -10,7 +10,7 @@ from hilbin.detect import CellPyramid, CodedWindowRows, Template, WindowRows
 from hilbin.detect.learning import TrainingWindows, overlaps
 from hilbin.detect.template import CONTEXT
 from hilbin.detect.windows import MirroredRows
-from hilbin.detect.working_set import first_rows, minimize_hinge
+from hilbin.detect.working_set import Descent, first_rows, minimize_hinge
 from hilbin.solvers import Hinge, Risk, bundle
 
 SHAPE = (4, 5)
@@ -175,7 +175,7 @@ def test_the_working_set_has_the_optimum_of_all_rows():
     weights = np.full(n, 0.02, np.float32)
     weights[50:80] = 0
     solved = minimize_hinge(
-        rows, targets, weights, first_rows(targets, weights, rng),
+        rows, targets, weights, Descent(first_rows(targets, weights, rng)),
         constant=100.0, tol=1e-3, max_iter=100,
     )  # fmt: skip
     all_rows = bundle(Risk(rows, Hinge(), targets, weights, constant=100.0), 1.0, tol=1e-3)

@@ -1,6 +1,7 @@
 """Kernel classifiers: LIBSVM's optimum, however the matrix is held and the classes are split."""
 
 import pickle
+import sys
 import tracemalloc
 
 import numpy as np
@@ -15,6 +16,7 @@ from sklearn.svm import SVC
 
 from hilbin.estimators import KernelSVC
 from hilbin.estimators.kernel import gram as kernel_gram
+from hilbin.estimators.kernel import svc
 from hilbin.kernels import (
     GCS,
     Chi2,
@@ -25,6 +27,7 @@ from hilbin.kernels import (
     Polynomial,
     Sparsity,
 )
+from hilbin.kernels import base as kernel_base
 from hilbin.persist import UnsupportedModelError, load, save
 
 INTERCEPT = {
@@ -189,10 +192,11 @@ def test_what_needs_the_whole_matrix_says_so():
         KernelSVC(memory=0.2, multi_class="crammer_singer").fit(X, FEW)
 
 
-def test_single_precision_is_rounded_in_blocks(monkeypatch):
-    monkeypatch.setattr(kernel_gram, "CHUNK", 70)
-    gram = kernel_gram.Gram.of_rows(KERNEL, X, np.float32, 10**9, None)
-    np.testing.assert_array_equal(gram.K, KERNEL.gram(X).astype(np.float32))
+@pytest.mark.parametrize("kernel", [KERNEL, Polynomial(2)])
+def test_single_precision_is_rounded_in_blocks(kernel, monkeypatch):
+    monkeypatch.setattr(kernel_base, "BLOCK", 70)
+    gram = kernel_gram.Gram.of_rows(kernel, X, np.float32, 10**9, None)
+    np.testing.assert_allclose(gram.K, kernel.gram(X).astype(np.float32), rtol=2e-7)
 
 
 def test_rounding_spares_rows_far_from_the_origin():
@@ -332,3 +336,36 @@ def test_tags():
     assert KernelSVC(Chi2()).__sklearn_tags__().input_tags.positive_only
     assert not KernelSVC(KERNEL).__sklearn_tags__().input_tags.positive_only
     assert KernelSVC(KERNEL).__sklearn_tags__().input_tags.sparse
+
+
+@pytest.mark.parametrize("multi_class", ["ovr", "ovo", "dag", "ecoc"])
+def test_machines_that_begin_together_end_where_they_do_alone(multi_class, monkeypatch):
+    model = KernelSVC(KERNEL, 10.0, multi_class=multi_class)
+    together = clone(model).fit(X, LABELS[:300])
+    monkeypatch.setattr(svc, "MOST_TOGETHER", 0)
+    alone = clone(model).fit(X, LABELS[:300])
+    np.testing.assert_allclose(together.objective_, alone.objective_, rtol=1e-6)
+    np.testing.assert_allclose(together.gap_, alone.gap_, atol=1e-6 * alone.objective_.max())
+    np.testing.assert_allclose(together.machine_scores(NEW), alone.machine_scores(NEW), atol=1e-5)
+    assert together.n_iter_ == alone.n_iter_
+
+
+def test_machines_go_on_after_they_began_together(monkeypatch):
+    model = KernelSVC(KERNEL, 10.0, multi_class="ovo")
+    whole = clone(model).fit(X, LABELS[:300])
+    for name in ("ROUND", "ROUNDS_OF_FEW"):
+        monkeypatch.setattr(sys.modules["hilbin.solvers.smo"], name, 2)
+    parts = clone(model).fit(X, LABELS[:300])
+    assert parts.converged_
+    np.testing.assert_allclose(parts.machine_scores(NEW), whole.machine_scores(NEW), atol=0.02)
+
+
+def test_an_interrupt_while_machines_begin_leaves_a_model(monkeypatch):
+    def interrupted(*args, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(svc, "smo_blocks", interrupted)
+    model = KernelSVC(KERNEL)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X, LABELS[:300])
+    assert model.predict(NEW).shape == (len(NEW),)

@@ -254,7 +254,7 @@ def test_limits_of_passes_and_time(digits):
 
 def test_verbose(digits, capsys):
     X, y = digits
-    model = MapSVC(verbose=2).fit(X, y)
+    model = MapSVC(SparseMap(Chi2(), 8), verbose=2).fit(X, y)
     *passes, end = capsys.readouterr().out.splitlines()
     assert len(passes) == model.n_iter_
     assert all("violation" in line for line in passes)
@@ -267,7 +267,7 @@ def test_callbacks(digits):
     X, y = digits
     seen = Mock(spec=["setup", "teardown", "on_fit_task_begin", "on_fit_task_end"])
     seen.on_fit_task_end.return_value = False
-    model = MapSVC().set_callbacks(seen).fit(X, y)
+    model = MapSVC(SparseMap(Chi2(), 8)).set_callbacks(seen).fit(X, y)
     begun = [call.args[1].task_name for call in seen.on_fit_task_begin.call_args_list]
     assert begun.count("pass") == model.n_iter_ > 1
     seen.on_fit_task_end.return_value = True
@@ -288,7 +288,10 @@ def test_saved_models_say_the_same(digits, model, tmp_path):
     np.testing.assert_array_equal(again.coef_, model.coef_)
 
 
-@pytest.mark.parametrize("model", [MapSVC(C=0.1), MapSVR()])
+SPARSE = {"feature_map": SparseMap(Intersection(), 4), "tol": 1e-5}  # planes, in matrices
+
+
+@pytest.mark.parametrize("model", [MapSVC(C=0.1, **SPARSE), MapSVR(**SPARSE)])
 def test_an_interrupt_keeps_what_was_learned(digits, model, monkeypatch):
     X, y = digits
     passes = []
@@ -309,6 +312,22 @@ def test_an_interrupt_keeps_what_was_learned(digits, model, monkeypatch):
     assert (model.gap_ > 1e-3 * model.objective_).all()
     loss = Hinge().value(1.0, np.zeros(500)) if isinstance(model, MapSVC) else y
     assert (model.objective_ < model.C * loss.sum()).all()  # of no weights
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_interrupts_of_other_solvers(digits, loss, monkeypatch):
+    X, y = digits
+    model = MapSVC(loss=loss, tol=1e-9, verbose=2)
+
+    def interrupt(text):
+        monkeypatch.undo()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("builtins.print", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X, y)
+    assert not model.converged_
+    assert model.predict(X).shape == (500,)
 
 
 def test_bad_input(digits):

@@ -96,7 +96,9 @@ def test_many_rows():
         weight = np.ones(len(rows)) if weight is None else weight
         kernels.append(model._train_on(rows, rows[weight > 0, 0], weight).gram.kernel)
     assert kernels[0] == kernels[1]
-    assert comparable(X[some], weights[some], None) == comparable(X[many], None, None)
+    assert comparable(X[some], X.min(axis=0), weights[some], None) == comparable(
+        X[many], X.min(axis=0), None, None
+    )
     feature_map = FourierMap(Gaussian(gamma="median"), 10)
     model = MapRidge(feature_map, n_fit_samples=500)
     a = clone(model).fit(X, X[:, 0], sample_weight=weights)

@@ -1,13 +1,22 @@
-"""Graphs of neighbors, and commute times."""
+"""Graphs of neighbors, commute times and diffusion."""
 
 import hypothesis.strategies as st
 import numpy as np
 import pytest
+import scipy.linalg
 import scipy.sparse as sp
 from hypothesis import given
 from scipy.sparse.csgraph import connected_components
 
-from hilbin.kernels import Chi2, Exponential, Gaussian, Hellinger, commute_kernel, knn_graph
+from hilbin.kernels import (
+    Chi2,
+    Exponential,
+    Gaussian,
+    Hellinger,
+    commute_kernel,
+    diffusion_kernel,
+    knn_graph,
+)
 
 PATH = [[0, 1, 0], [1, 0, 1], [0, 1, 0]]
 seeds = st.integers(0, 1000)
@@ -106,3 +115,22 @@ def test_commute_kernel_is_the_pseudo_inverse(seed, connected):
 def test_bad_input(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+@given(seed=seeds, time=st.floats(0.1, 30))
+def test_diffusion_is_the_exponential(seed, time):
+    X = np.random.default_rng(seed).normal(size=(20, 2))
+    W = knn_graph(Gaussian(), X, n_neighbors=2).toarray()
+    roots = np.sqrt(W.sum(axis=1))
+    expected = scipy.linalg.expm(-time * (np.eye(20) - W / np.outer(roots, roots)))
+    np.testing.assert_allclose(diffusion_kernel(W, time), expected, atol=1e-12)
+    both = diffusion_kernel(W, time / 2)
+    np.testing.assert_allclose(both @ both, expected, atol=1e-12)
+
+
+def test_diffusion_of_bad_graphs():
+    with pytest.raises(ValueError, match="W must be symmetric"):
+        diffusion_kernel([[0, 1], [0, 0]])
+    with pytest.raises(ValueError, match="time"):
+        diffusion_kernel(PATH, 0)
+    np.testing.assert_allclose(diffusion_kernel(np.zeros((2, 2)), 1.0), np.exp(-1) * np.eye(2))

@@ -68,7 +68,7 @@ def test_rounding(seed, dtype, exponent):
     values[rng.random(values.shape) < 0.3] = 0
     size = math.sqrt(np.square(values, dtype=np.float64).mean())
     step = packing.step_of(values)
-    assert math.frexp(step)[0] == 0.5
+    assert 8 * math.frexp(step)[0] in (4, 5, 6, 7)  # three significant bits
     assert packing.FINEST * size / packing.PARTS / 2 < step <= size / packing.PARTS
     found = packing.rounded(values, step)
     assert found.dtype == values.dtype
@@ -80,7 +80,7 @@ def test_rounding(seed, dtype, exponent):
         content, coding = packing.pack(array, step)
         again = packing.unpack(content, dtype, [*found.shape], "C", coding)
         np.testing.assert_array_equal(again, array)
-    assert coding == ["differences", step]
+        assert coding[1] == step
 
 
 def test_steps_are_as_small_as_a_quarter_of_the_size_allows():

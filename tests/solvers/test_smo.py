@@ -19,7 +19,7 @@ from hilbin.solvers import (
     smo,
 )
 from hilbin.solvers.gram import LazyRows, PartRows
-from hilbin.solvers.smo import feasible
+from hilbin.solvers.smo import feasible, smo_blocks
 
 N, C = 120, 2.0
 KERNELS = [
@@ -343,3 +343,62 @@ def test_crammer_and_singer_on_a_sparse_matrix(gram, points):
     assert results[0].objective == pytest.approx(results[2].objective, rel=1e-8)
     assert results[0].objective == pytest.approx(results[1].objective, rel=1e-8)
     np.testing.assert_allclose(results[0].coef, results[1].coef, atol=1e-3)
+
+
+def blocks_of(n, rng):
+    """Some rows of a matrix, overlapping, in any order; the last block is all of them."""
+    parts = [rng.permutation(n)[:size] for size in (2, 7, 40)] + [np.arange(n)]
+    return np.concatenate(parts), np.cumsum([0, *map(len, parts)])
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("exact", [None, (1e-12, 100_000, 50)])
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_blocks_are_the_problems_one_by_one(gram, dtype, exact, n_jobs):
+    K, rng = gram.astype(dtype), np.random.default_rng(0)
+    which, offsets = blocks_of(N, rng)
+    signs = np.where(rng.random(which.size) < 0.5, -1.0, 1.0)
+    signs[offsets[:-1]], signs[offsets[:-1] + 1] = 1, -1
+    costs = rng.uniform(0.5, 3, which.size)
+    found = smo_blocks(
+        gram_rows(K), classifier(signs, costs), which, offsets, tol=1e-9, exact=exact, n_jobs=n_jobs
+    )
+    for result, b, e in zip(found, offsets[:-1], offsets[1:], strict=True):
+        part = classifier(signs[b:e], costs[b:e])
+        alone = smo(gram_rows(K[np.ix_(which[b:e], which[b:e])]), part, tol=1e-9)
+        assert result.converged
+        assert result.n_iter == alone.n_iter
+        assert result.objective == pytest.approx(alone.objective, rel=1e-7)
+        assert abs(result.gap) <= 1e-6 * result.objective
+        assert result.coef.sum() == pytest.approx(0, abs=1e-9)
+        inner = K.astype(np.float64)[np.ix_(which[b:e], which[b:e])]
+        least = 1e-10 if exact and e - b <= exact[2] else 1e-8
+        assert violation(inner, result.coef, part) < least
+        np.testing.assert_allclose(inner @ result.coef + result.intercept,
+                                   inner @ alone.coef + alone.intercept, atol=1e-5)  # fmt: skip
+
+
+def test_blocks_go_on_where_steps_did_not_suffice(gram, y):
+    problem, which, offsets = classifier(y, C), np.arange(N), np.array([0, N])
+    (begun,) = smo_blocks(gram_rows(gram), problem, which, offsets, tol=TIGHT, max_iter=3)
+    assert begun.n_iter == 3
+    assert not begun.converged
+    assert begun.gap > 0
+    after = smo(gram_rows(gram), problem, tol=TIGHT, start=begun.dual)
+    whole = smo(gram_rows(gram), problem, tol=TIGHT)
+    assert after.objective == pytest.approx(whole.objective, rel=1e-6)
+
+
+def test_blocks_of_values_far_from_1_are_left_to_others():
+    problem = classifier(np.array([1.0, -1.0]), C)
+    assert smo_blocks(gram_rows(1e40 * np.eye(2)), problem, [0, 1], [0, 2]) is None
+    with pytest.raises(ValueError, match="total 0"):
+        smo_blocks(gram_rows(np.eye(2)), Problem(np.ones(2), -1, 1), [0, 1], [0, 2])
+
+
+@pytest.mark.parametrize(
+    ("which", "offsets"), [([0, 2], [0, 2]), ([0, -1], [0, 2]), ([0, 1], [0, 3]), ([0, 1], [1, 0])]
+)
+def test_blocks_of_rows_that_are_not_there_are_refused(which, offsets):
+    with pytest.raises(ValueError, match="out of range"):
+        smo_blocks(gram_rows(np.eye(2)), classifier(np.array([1.0, -1.0]), C), which, offsets)

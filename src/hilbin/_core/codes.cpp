@@ -1,7 +1,9 @@
 // Bindings of codes: how values become codes, and codes scores. Every function is single-threaded and releases the
 // GIL.
+#include <limits>
 #include <vector>
 
+#include "columns.hpp"
 #include "with_codes.hpp"
 
 using namespace nb::literals;
@@ -184,11 +186,63 @@ template <class T> void define_values(nb::module_& m) {
   }, "values"_array, "indptr"_array, "weights"_array, "low"_array, "q"_a, "out"_array, "begin"_a, "end"_a);
 }
 
-// Codes of dense values, a row of features after the other, or of stored values and their features.
+// Statistics of dense columns and of rows, for a binner.
+template <class T> void define_columns(nb::module_& m) {
+  using Values = Vector<const T>;
+  m.def("dense_extremes", [](Matrix<const T> x, Vector<T> least, Vector<T> greatest) {
+    nb::gil_scoped_release release;
+    require(least.shape(0) == x.shape(1) && greatest.shape(0) == x.shape(1), "least has the wrong length");
+    dense_extremes(x.data(), x.shape(0), x.shape(1), least.data(), greatest.data());
+  }, "x"_array, "least"_array, "greatest"_array);
+
+  m.def("sparse_extremes", [](Values values, Vector<const int32_t> indices, ptrdiff_t rows, Vector<T> least, Vector<T> greatest) {
+    nb::gil_scoped_release release;
+    require(least.shape(0) == greatest.shape(0) && values.shape(0) == indices.shape(0), "least has the wrong length");
+    require_below(indices.data(), indices.shape(0), least.shape(0), "a column is out of range");
+    sparse_extremes(values.data(), indices.data(), values.shape(0), rows, least.shape(0), least.data(), greatest.data());
+  }, "values"_array, "indices"_array, "rows"_a, "least"_array, "greatest"_array);
+
+  m.def("copy_columns", [](Matrix<const T> x, ptrdiff_t begin, ptrdiff_t end, Matrix<T> out) {
+    nb::gil_scoped_release release;
+    require_range(begin, end, x.shape(1));
+    require(ptrdiff_t(out.shape(0)) == end - begin && out.shape(1) == x.shape(0), "out has the wrong shape");
+    copy_columns(x.data(), x.shape(0), x.shape(1), begin, end, out.data());
+  }, "x"_array, "begin"_a, "end"_a, "out"_array);
+
+  m.def("all_whole", [](Values values) {
+    nb::gil_scoped_release release;
+    return all_whole(values.data(), values.shape(0));
+  }, "values"_array);
+
+  m.def("row_keys", [](Values values, Vector<const int32_t> indices, Int64s indptr, Vector<const uint64_t> factors, Vector<uint64_t> out) {
+    nb::gil_scoped_release release;
+    const ptrdiff_t rows = out.shape(0);
+    with_codes(values, indices, indptr, ptrdiff_t(factors.shape(0)), 0, rows, [&](auto matrix) {
+      for (ptrdiff_t i = 0; i < rows; ++i) out.data()[i] = row_key(matrix.row(i), factors.data());
+    });
+  }, "values"_array, "indices"_array, "indptr"_array, "factors"_array, "out"_array);
+}
+
+// Whether all values are finite and at least `least`; not looked at if that is NaN.
+template <class T> bool acceptable(const T* x, ptrdiff_t count, T least) {
+  if (least != least) return true;
+  const T most = std::numeric_limits<T>::max(), low = std::max(least, -most);
+  const Vec<T> lowest = splat(low), highest = splat(most);
+  IntVec<T> good = ~IntVec<T>{};
+  ptrdiff_t i = 0;
+  for (; i + lanes<T> <= count; i += lanes<T>) good &= (load(x + i) >= lowest) & (load(x + i) <= highest);
+  bool every = true;
+  for (int lane = 0; lane < lanes<T>; ++lane) every &= good[lane] != 0;
+  for (; i < count; ++i) every &= x[i] >= low && x[i] <= most;
+  return every;
+}
+
+// Codes of dense values, a row of features after the other, or of stored values and their features. Values are looked at
+// just before, while the cache has them; false if one is not acceptable.
 template <class T, class Code> void define_bins(nb::module_& m) {
   using Values = Vector<const T>;
   auto each = [](const Values& x, const Vector<const int32_t>& indices, ptrdiff_t columns, const Vector<Code>& out,
-                 ptrdiff_t begin, ptrdiff_t end, auto bin) {
+                 ptrdiff_t begin, ptrdiff_t end, T least, auto bin) {
     require(out.shape(0) == x.shape(0), "out has the wrong length");
     require_range(begin, end, x.shape(0));
     const T* from = x.data();
@@ -196,30 +250,46 @@ template <class T, class Code> void define_bins(nb::module_& m) {
     if (indices.shape(0) > 0) {
       require(indices.shape(0) == x.shape(0), "x and indices differ in length");
       require_below(indices.data() + begin, size_t(end - begin), uint64_t(columns), "a column is out of range");
+      if (!acceptable(from + begin, end - begin, least)) return false;
       for (ptrdiff_t k = begin; k < end; ++k) to[k] = Code(int32_t(bin(indices.data()[k], from[k])));
-      return;
+      return true;
     }
     require(columns >= 1 && begin % columns == 0 && end % columns == 0, "rows are not whole");
-    for (ptrdiff_t k = begin; k < end; k += columns)
-      for (ptrdiff_t j = 0; j < columns; ++j) to[k + j] = Code(int32_t(bin(j, from[k + j])));
+    const ptrdiff_t at_once = std::max<ptrdiff_t>(1, 2048 / columns) * columns;
+    for (ptrdiff_t first = begin; first < end; first += at_once) {
+      const ptrdiff_t last = std::min(end, first + at_once);
+      if (!acceptable(from + first, last - first, least)) return false;
+      for (ptrdiff_t k = first; k < last; k += columns)
+        for (ptrdiff_t j = 0; j < columns; ++j) to[k + j] = Code(int32_t(bin(j, from[k + j])));
+    }
+    return true;
   };
 
   m.def("bin_even", [each](Values x, Vector<const int32_t> indices, Values low, Values scale, Values last, bool root,
-                           Vector<Code> out, ptrdiff_t begin, ptrdiff_t end) {
+                           Vector<Code> out, ptrdiff_t begin, ptrdiff_t end, double least) {
     nb::gil_scoped_release release;
     require(low.shape(0) == scale.shape(0) && low.shape(0) == last.shape(0), "low, scale and last differ in length");
-    if (root)
-      each(x, indices, low.shape(0), out, begin, end, RootBins<T>{low.data(), scale.data(), last.data()});
-    else
-      each(x, indices, low.shape(0), out, begin, end, EvenBins<T>{low.data(), scale.data(), last.data()});
-  }, "x"_array, "indices"_array, "low"_array, "scale"_array, "last"_array, "root"_a, "out"_array, "begin"_a, "end"_a);
+    if (root) return each(x, indices, low.shape(0), out, begin, end, T(least), RootBins<T>{low.data(), scale.data(), last.data()});
+    const ptrdiff_t columns = low.shape(0);
+    if (indices.shape(0) == 0 && columns >= 1) {
+      require(out.shape(0) == x.shape(0), "out has the wrong length");
+      require_range(begin, end, x.shape(0));
+      require(begin % columns == 0 && end % columns == 0, "rows are not whole");
+      constexpr T any = std::numeric_limits<T>::infinity(), largest = std::numeric_limits<T>::max();
+      const bool look = least == least;
+      EvenRows<T, Code> rows(low.data(), scale.data(), last.data(), columns);
+      return rows.encode(x.data() + begin, end - begin, look ? std::max(T(least), -largest) : -any, look ? largest : any, out.data() + begin)
+             || !look;  // NaN is not within any bounds
+    }
+    return each(x, indices, low.shape(0), out, begin, end, T(least), EvenBins<T>{low.data(), scale.data(), last.data()});
+  }, "x"_array, "indices"_array, "low"_array, "scale"_array, "last"_array, "root"_a, "out"_array, "begin"_a, "end"_a, "least"_a);
 
   m.def("bin_edges", [each](Values x, Vector<const int32_t> indices, Values edges, Int64s offsets, Vector<Code> out,
-                            ptrdiff_t begin, ptrdiff_t end) {
+                            ptrdiff_t begin, ptrdiff_t end, double least) {
     nb::gil_scoped_release release;
     require_pointers(offsets, edges.shape(0), "offsets do not fit the edges");
-    each(x, indices, ptrdiff_t(offsets.shape(0)) - 1, out, begin, end, EdgeBins<T>{edges.data(), offsets.data()});
-  }, "x"_array, "indices"_array, "edges"_array, "offsets"_array, "out"_array, "begin"_a, "end"_a);
+    return each(x, indices, ptrdiff_t(offsets.shape(0)) - 1, out, begin, end, T(least), EdgeBins<T>{edges.data(), offsets.data()});
+  }, "x"_array, "indices"_array, "edges"_array, "offsets"_array, "out"_array, "begin"_a, "end"_a, "least"_a);
 }
 
 }  // namespace
@@ -230,6 +300,8 @@ void define_codes(nb::module_& m) {
   define_sums<uint32_t>(m);
   define_values<float>(m);
   define_values<double>(m);
+  define_columns<float>(m);
+  define_columns<double>(m);
   define_bins<float, uint8_t>(m);
   define_bins<float, uint16_t>(m);
   define_bins<double, uint8_t>(m);

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -53,6 +54,53 @@ template <class T> struct EdgeBins {
   T operator()(ptrdiff_t j, T x) const {
     const T* begin = edges + offsets[j];
     return T(std::upper_bound(begin, edges + offsets[j + 1], x) - begin);
+  }
+};
+
+// Codes of even bins of whole rows, and whether every value was within `least` and `most`; -inf and inf are any. The bins
+// of one row after the other are repeated until they fill many vectors, so that short rows are no slower than long ones.
+template <class T, class Code> class EvenRows {
+ public:
+  EvenRows(const T* low, const T* scale, const T* last, ptrdiff_t columns)
+      : count(std::max<ptrdiff_t>(1, 512 / columns) * columns), low(repeated(low, columns)), scale(repeated(scale, columns)),
+        last(repeated(last, columns)), whole(size_t(count)) {}
+
+  bool encode(const T* x, ptrdiff_t size, T least, T most, Code* out) {
+    bool good = true;
+    for (; size > 0; x += count, out += count, size -= count) good &= encode_some(x, std::min(size, count), least, most, out);
+    return good;
+  }
+
+ private:
+  ptrdiff_t count;
+  std::vector<T> low, scale, last;
+  std::vector<int32_t> whole;  // codes before they are narrowed
+
+  std::vector<T> repeated(const T* numbers, ptrdiff_t columns) const {
+    std::vector<T> out(static_cast<size_t>(count));
+    for (ptrdiff_t k = 0; k < count; ++k) out[size_t(k)] = numbers[k % columns];
+    return out;
+  }
+
+  bool encode_some(const T* x, ptrdiff_t size, T least, T most, Code* out) {
+    typedef int32_t Ints __attribute__((vector_size(lanes<T> * sizeof(int32_t))));
+    IntVec<T> good = ~IntVec<T>{};
+    ptrdiff_t k = 0;
+    for (; k + lanes<T> <= size; k += lanes<T>) {
+      const Vec<T> v = load(x + k), at = (v - load(low.data() + k)) * load(scale.data() + k);
+      good &= (v >= splat(least)) & (v <= splat(most));
+      const Ints code = __builtin_convertvector(smaller(larger(at, Vec<T>{}), load(last.data() + k)), Ints);
+      std::memcpy(whole.data() + k, &code, sizeof code);
+    }
+    bool every = true;
+    for (int lane = 0; lane < lanes<T>; ++lane) every &= good[lane] != 0;
+    const EvenBins<T> bins{low.data(), scale.data(), last.data()};
+    for (; k < size; ++k) {
+      every &= x[k] >= least && x[k] <= most;
+      whole[size_t(k)] = int32_t(bins(k, x[k]));
+    }
+    for (k = 0; k < size; ++k) out[k] = Code(whole[size_t(k)]);
+    return every;
   }
 };
 
@@ -211,33 +259,6 @@ template <class T> ptrdiff_t rank_column(const T* values, ptrdiff_t count, T* le
   for (ptrdiff_t i = 0; i < count; ++i)
     ranks[i] = values[i] > 0 ? uint32_t(std::lower_bound(levels, levels + distinct, values[i]) - levels) + 1 : 0;
   return distinct;
-}
-
-// The smallest of the values above `low` that at least the share q of them (of their weights) do not exceed,
-// or `low` if there are none.
-template <class T> T column_quantile(const T* values, ptrdiff_t count, T low, double q, std::vector<T>& above) {
-  above.clear();
-  for (ptrdiff_t i = 0; i < count; ++i)
-    if (values[i] > low) above.push_back(values[i]);
-  if (above.empty()) return low;
-  const ptrdiff_t last = ptrdiff_t(above.size()) - 1, k = ptrdiff_t(std::ceil(q * double(above.size()))) - 1;
-  const auto at = above.begin() + std::clamp<ptrdiff_t>(k, 0, last);
-  std::nth_element(above.begin(), at, above.end());
-  return *at;
-}
-template <class T>
-T column_quantile(const T* values, const double* weights, ptrdiff_t count, T low, double q, std::vector<std::pair<T, double>>& above) {
-  above.clear();
-  double total = 0, sum = 0;
-  for (ptrdiff_t i = 0; i < count; ++i)
-    if (values[i] > low) {
-      above.emplace_back(values[i], weights[i]);
-      total += weights[i];
-    }
-  std::sort(above.begin(), above.end());
-  for (const auto& [value, weight] : above)
-    if ((sum += weight) >= q * total) return value;
-  return above.empty() ? low : above.back().first;
 }
 
 // A piecewise linear function through (levels[r], table[r]), constant beyond the last: x lies between ranks

@@ -19,7 +19,7 @@
 namespace hilbin {
 
 constexpr float nowhere = -std::numeric_limits<float>::infinity();
-constexpr ptrdiff_t places_of_run = 16;  // places of a row whose parts are computed together
+constexpr ptrdiff_t places_of_run = 4;  // places of a row whose parts are computed together
 
 // d1 t^2 + d2 t
 inline float bend(float square, float linear, ptrdiff_t t) { return square * float(t * t) + linear * float(t); }
@@ -86,7 +86,7 @@ class PartScores {
       : reach_(reach), columns_(2 * (places.columns + places_of_run) + 2 * reach + lanes<float>), rows_(2 * places.rows + 2 * reach),
         scores_(size_t(rows_ * columns_), nowhere), best_(size_t(columns_)), moved_(size_t(columns_)) {}
 
-  // At the nodes of the runs that are near candidates.
+  // At the nodes of the runs that are near candidates; those side by side are filtered together.
   void filter(const float* nodes, const Grid& grid, ptrdiff_t channels, const float* weights, const Grid& filter, const int32_t* anchor,
               const Grid& places, const Runs& runs) {
     const Grid fits = grid.places(filter);
@@ -94,10 +94,11 @@ class PartScores {
       const ptrdiff_t from = y + anchor[0];
       if (from < 0 || from >= fits.rows) continue;
       const ptrdiff_t row = std::min(std::max<ptrdiff_t>(y, 0) / 2, places.rows - 1);
-      for (ptrdiff_t run = 0; run < runs.count; ++run) {
-        if (!runs.is_near(row, run)) continue;
+      for (ptrdiff_t run = 0, next; run < runs.count; run = next) {
+        for (next = run; next < runs.count && runs.is_near(row, next);) ++next;
+        if (next == run && ++next) continue;
         const ptrdiff_t low = run == 0 ? -reach_ : 2 * run * places_of_run;
-        const ptrdiff_t high = run + 1 == runs.count ? 2 * places.columns + reach_ : 2 * (run + 1) * places_of_run;
+        const ptrdiff_t high = next == runs.count ? 2 * places.columns + reach_ : 2 * next * places_of_run;
         const ptrdiff_t begin = std::max(low, -ptrdiff_t(anchor[1])), end = std::min(high, fits.columns - anchor[1]);
         if (begin < end)
           filter_row<1>(nodes + from * channels * grid.columns + begin + anchor[1], grid.columns, channels, weights, filter,
@@ -147,7 +148,7 @@ struct Parts {
 // Adds the scores of parts to those of roots at one level. Roots below `least` get -infinity.
 inline void add_parts(const float* nodes, const Grid& grid, ptrdiff_t channels, const Parts& parts, const Grid& places, float least,
                       float* scores) {
-  const Runs runs(scores, places, least, (parts.reach + 1) / 2 + 1);
+  const Runs runs(scores, places, least, (parts.reach + 1) / 2);
   for (ptrdiff_t i = 0; i < places.size(); ++i) scores[i] = scores[i] >= least ? scores[i] : nowhere;
   const ptrdiff_t size = parts.filter.rows * channels * parts.filter.columns;
   for (ptrdiff_t p = 0; p < parts.count; ++p) {

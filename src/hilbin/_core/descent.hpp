@@ -24,6 +24,31 @@ struct Sample {
 };
 static_assert(sizeof(Sample) == 64);
 
+// A problem of `size` rows as Python has it, in arrays.
+struct Columns {
+  const double *linear, *low, *high, *diagonal;
+  size_t size;
+
+  // With k(x, x) of every row, the constant of the kernel, and coefficients to start from (or none).
+  void pack(const double* norms, double constant, const double* start, Sample* to) const {
+    for (size_t i = 0; i < size; ++i) {
+      const bool turned = high[i] <= 0;
+      const double sign = turned ? -1 : 1, coef = std::min(std::max(start ? start[i] : 0.0, low[i]), high[i]);
+      to[i] = {sign, sign * linear[i], turned ? -high[i] : low[i], turned ? -low[i] : high[i], diagonal[i],
+               norms[i] + constant + diagonal[i], sign * coef, 0};
+    }
+  }
+
+  // max over c in [low, high] of (linear - score) c - diagonal c^2 / 2 - epsilon |c|
+  void losses(const double* scores, double epsilon, double* out) const {
+    for (size_t i = 0; i < size; ++i) {
+      const double slope = linear[i] - scores[i], beyond = std::copysign(std::max(std::fabs(slope) - epsilon, 0.0), slope);
+      const double free = beyond == 0 ? 0 : beyond / diagonal[i], best = std::min(std::max(free, low[i]), high[i]);
+      out[i] = best * beyond - 0.5 * (diagonal[i] * best) * best;
+    }
+  }
+};
+
 struct Random {  // xorshift64*
   uint64_t state;
   uint64_t below(uint64_t n) {

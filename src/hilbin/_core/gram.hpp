@@ -76,6 +76,22 @@ template <class T> void mirror(T* C, ptrdiff_t n, ptrdiff_t stride, ptrdiff_t be
       mirror_block(C, stride, i, std::min(i + tile, end), j, std::min(j + tile, n));
 }
 
+// Copies the rows of C from `begin` on, of which `band` has the columns from `begin` on, to their mirror images too, rounded to T;
+// of the square at the diagonal the upper triangle counts.
+template <class S, class T>
+void spread(const S* band, ptrdiff_t rows, ptrdiff_t columns, T* C, ptrdiff_t stride) {
+  constexpr ptrdiff_t tile = 16;
+  for (ptrdiff_t j0 = 0; j0 < columns; j0 += tile)
+    for (ptrdiff_t i0 = 0; i0 < rows; i0 += tile) {
+      const ptrdiff_t i1 = std::min(i0 + tile, rows), j1 = std::min(j0 + tile, columns);
+      if (j1 <= i0) continue;
+      for (ptrdiff_t i = i0; i < i1; ++i)
+        for (ptrdiff_t j = std::max(i, j0); j < j1; ++j) C[i * stride + j] = T(band[i * columns + j]);
+      for (ptrdiff_t j = j0; j < j1; ++j)
+        for (ptrdiff_t i = i0; i < std::min(i1, j); ++i) C[j * stride + i] = T(band[i * columns + j]);
+    }
+}
+
 // Rows [begin, end) of C from dense rows. With `symmetric` (begin a multiple of panel_rows) only the
 // entries from the diagonal on are computed, and each is written to its mirror image too, which no
 // other band writes.

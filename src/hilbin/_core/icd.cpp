@@ -6,6 +6,7 @@
 
 #include "descent.hpp"
 #include "lookup.hpp"
+#include "rows_state.hpp"
 #include "with_codes.hpp"
 
 using namespace nb::literals;
@@ -120,6 +121,33 @@ void define_cached_gram(nb::module_& m) {
   define_sweep<double, Cache, Slots, Stamps, Stamps>(m, "sweep_cached_gram", made, "cache"_array, "slots"_array, "stamps"_array, "clock"_array);
 }
 
+// Sweeps over the rows of a linear model, whose weights are the memory.
+template <class R, class F> void define_rows(nb::module_& m) {
+  using Rows = Matrix<const R>;
+  define_sweep<F, Rows>(m, "sweep_rows", [](const Rows& rows, F* weights, size_t size, size_t n) {
+    require(rows.shape(0) == n && rows.shape(1) == size, "rows have the wrong shape");
+    return RowsState<R, F>{rows.data(), weights, ptrdiff_t(size)};
+  }, "rows"_array);
+}
+
+template <class R, class F, class Index> void define_sparse_rows(nb::module_& m) {
+  using Values = Vector<const R>;
+  using Columns = Vector<const int32_t>;
+  using Indptr = Vector<const Index>;
+  define_sweep<F, Values, Columns, Indptr>(m, "sweep_sparse_rows", [](const Values& values, const Columns& columns, const Indptr& indptr,
+                                                                      F* weights, size_t, size_t n) {
+    require(indptr.shape(0) == n + 1, "rows have the wrong shape");
+    require_pointers(indptr, std::min(values.shape(0), columns.shape(0)), "indptr of rows is out of range");
+    return SparseRowsState<R, F, Index>{values.data(), columns.data(), indptr.data(), weights};
+  }, "values"_array, "columns"_array, "indptr"_array);
+}
+
+template <class R, class F> void define_linear(nb::module_& m) {
+  define_rows<R, F>(m);
+  define_sparse_rows<R, F, int32_t>(m);
+  define_sparse_rows<R, F, int64_t>(m);
+}
+
 // Sweeps over look-up tables. `rows(codes, second, groups, number of rows)` are the ranks of rows.
 template <class F, class Codes, class Rows, class... Names>
 void define_lookup(nb::module_& m, const char* const (&names)[3], Rows rows, Names... arguments) {
@@ -163,24 +191,27 @@ template <class Code, class Entry> void define_packing(nb::module_& m) {
     require(slots.shape(0) == group.shape(0), "slots and groups differ in length");
     require_below(group.data(), group.shape(0), uint64_t(groups), "a group is out of range");
     with_codes(codes, indices, indptr, ptrdiff_t(slots.shape(0)), 0, rows, [&](auto matrix) {
-      int64_t to[most_groups], free = 0;
+      const ptrdiff_t room = ptrdiff_t(slots.shape(0)) + 1;
+      std::vector<Entry> parts(size_t(room * groups));  // of one row, by groups
+      int64_t free = 0;
       for (ptrdiff_t i = 0; i < rows; ++i) {
         const auto row = matrix.row(i);
-        auto each = [&](auto use) HILBIN_INLINE_LAMBDA {
-          for (ptrdiff_t k = 0; k < row.size; ++k) {
-            const ptrdiff_t j = row.feature(k);
-            if (row.codes[k] != 0 && slots.data()[j] >= 0) use(group.data()[j], slots.data()[j], row.codes[k]);
-          }
-        };
-        std::fill(to, to + groups, 0);
-        each([&](int32_t g, int32_t, Code) { ++to[g]; });
-        for (int g = 0; g < groups; ++g) {
-          const int64_t count = to[g];
-          indptr_out.data()[i * groups + g] = to[g] = free;
-          free += count;
+        require(row.size < room, "a row has more codes than there are features");
+        Entry* to[most_groups];
+        for (int g = 0; g < groups; ++g) to[g] = parts.data() + g * room;
+        for (ptrdiff_t k = 0; k < row.size; ++k) {  // no branch: what is left out is written over
+          const ptrdiff_t j = row.feature(k);
+          Entry*& at = to[group.data()[j]];
+          *at = Entry(slots.data()[j]) << SparsePart<Entry>::bits | Entry(row.codes[k]);
+          at += row.codes[k] != 0 && slots.data()[j] >= 0;
         }
-        require(free <= int64_t(out.shape(0)), "out is too short");
-        each([&](int32_t g, int32_t slot, Code code) { out.data()[to[g]++] = Entry(slot) << SparsePart<Entry>::bits | Entry(code); });
+        for (int g = 0; g < groups; ++g) {
+          const Entry* from = parts.data() + g * room;
+          indptr_out.data()[i * groups + g] = free;
+          require(free + (to[g] - from) <= int64_t(out.shape(0)), "out is too short");
+          std::copy(from, static_cast<const Entry*>(to[g]), out.data() + free);
+          free += to[g] - from;
+        }
       }
       indptr_out.data()[rows * groups] = free;
     });
@@ -198,10 +229,36 @@ template <class F> void define_all(nb::module_& m) {
   define_sparse<F, uint64_t>(m);
 }
 
+void define_problem(nb::module_& m) {
+  using Doubles = Vector<const double>;
+  auto columns = [](const Doubles& linear, const Doubles& low, const Doubles& high, const Doubles& diagonal, size_t rows) {
+    require(linear.shape(0) == rows && low.shape(0) == rows && high.shape(0) == rows && diagonal.shape(0) == rows,
+            "the arrays differ in length");
+    return Columns{linear.data(), low.data(), high.data(), diagonal.data(), rows};
+  };
+  m.def("pack_samples", [columns](Doubles linear, Doubles low, Doubles high, Doubles diagonal, Doubles norms, double constant,
+                                  Doubles start, Matrix<double> out) {
+    nb::gil_scoped_release release;
+    require(out.shape(1) * sizeof(double) == sizeof(Sample) && out.shape(0) == norms.shape(0), "out has the wrong shape");
+    require(start.shape(0) == 0 || start.shape(0) == norms.shape(0), "start has the wrong length");
+    columns(linear, low, high, diagonal, norms.shape(0))
+        .pack(norms.data(), constant, start.shape(0) ? start.data() : nullptr, reinterpret_cast<Sample*>(out.data()));
+  }, "linear"_array, "low"_array, "high"_array, "diagonal"_array, "norms"_array, "constant"_a, "start"_array, "out"_array);
+  m.def("losses", [columns](Doubles linear, Doubles low, Doubles high, Doubles diagonal, Doubles scores, double epsilon, Vector<double> out) {
+    nb::gil_scoped_release release;
+    require(out.shape(0) == scores.shape(0), "out has the wrong length");
+    columns(linear, low, high, diagonal, scores.shape(0)).losses(scores.data(), epsilon, out.data());
+  }, "linear"_array, "low"_array, "high"_array, "diagonal"_array, "scores"_array, "epsilon"_a, "out"_array);
+}
+
 }  // namespace
 
 void define_icd(nb::module_& m) {
+  define_problem(m);
   define_cached_gram(m);
+  define_linear<float, float>(m);
+  define_linear<float, double>(m);
+  define_linear<double, double>(m);
   define_all<float>(m);
   define_all<double>(m);
   define_packing<uint8_t, uint32_t>(m);

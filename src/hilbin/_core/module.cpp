@@ -10,6 +10,7 @@
 #include "bindings.hpp"
 #include "gram.hpp"
 #include "neighbors.hpp"
+#include "order.hpp"
 #include "series.hpp"
 
 using namespace nb::literals;
@@ -195,12 +196,32 @@ template <class T> void define_pairwise(nb::module_& m, const char* panel_rows_n
   }, "op"_a, "numbers"_a, "zero"_a, "n_features"_a, "x"_a, "x_indices"_a, "x_indptr"_a, "y"_a, "y_indices"_a,
      "y_indptr"_a, "vanishes"_a, "out"_array, "begin"_a, "end"_a, "upper"_a);
 
+  m.def("ranked_above", [](Matrix<const T> values, ptrdiff_t rank) {
+    nb::gil_scoped_release release;
+    const ptrdiff_t n = values.shape(0);
+    require(values.shape(1) == values.shape(0), "values are not square");
+    require(0 <= rank && rank < n * (n - 1) / 2, "rank is out of range");
+    return ranked_above(values.data(), n, rank);
+  }, "values"_array, "rank"_a);
+
   m.def("mirror", [](Matrix<T> out, ptrdiff_t begin, ptrdiff_t end) {
     nb::gil_scoped_release release;
     require(out.shape(0) == out.shape(1), "out is not square");
     require_range(begin, end, out.shape(0));
     mirror(out.data(), out.shape(0), out.shape(1), begin, end);
   }, "out"_array, "begin"_a, "end"_a);
+}
+
+// Rows of a symmetric matrix from `begin` on, of which `band` has the columns from `begin` on.
+template <class S, class T> void define_spread(nb::module_& m) {
+  m.def("spread", [](Matrix<const S> band, Matrix<T> out, ptrdiff_t begin) {
+    nb::gil_scoped_release release;
+    const ptrdiff_t n = out.shape(0);
+    require(out.shape(1) == out.shape(0), "out is not square");
+    require_range(begin, begin + ptrdiff_t(band.shape(0)), n);
+    require(ptrdiff_t(band.shape(1)) == n - begin, "band has the wrong number of columns");
+    spread(band.data(), band.shape(0), band.shape(1), out.data() + begin * n + begin, n);
+  }, "band"_array, "out"_array, "begin"_a);
 }
 
 Candidates candidates(const Matrix<const float>& cross, const Vector<const float>& x_norms,
@@ -273,6 +294,9 @@ NB_MODULE(HILBIN_MODULE, m) {
   m.def("check_csr", &check_csr<int64_t>, "indices"_array, "indptr"_array, "columns"_a);
   define_pairwise<float>(m, "panel_rows_float32");
   define_pairwise<double>(m, "panel_rows_float64");
+  define_spread<float, float>(m);
+  define_spread<double, float>(m);
+  define_spread<double, double>(m);
   define_neighbors<float>(m);
   define_neighbors<double>(m);
   define_maps(m);

@@ -99,7 +99,8 @@ class RowSampler {
 
  private:
   Between at_;
-  ptrdiff_t size_, fours_ = 0;
+  ptrdiff_t size_;
+  [[maybe_unused]] ptrdiff_t fours_ = 0;  // without AVX2
   std::vector<int32_t> order_;
 };
 

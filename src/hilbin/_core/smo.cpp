@@ -54,6 +54,25 @@ template <class T> void define_dense(nb::module_& m) {
       if (needed.data()[i]) rows.row(i);
   }, "gram"_array, "which"_array, "copies"_array, "copied"_array, "needed"_array);
 
+  // The blocks from `begin` to `end`.
+  m.def("smo_blocks", [](Gram gram, Numbers which, Vector<const int64_t> offsets, Vector<const int64_t> limits, Vector<double> coef,
+                         Vector<double> gradient, Vector<double> products, Doubles low, Doubles high, Vector<int64_t> steps,
+                         Vector<double> violations, double epsilon, double tol, ptrdiff_t begin, ptrdiff_t end) {
+    nb::gil_scoped_release release;
+    const size_t n = which.shape(0), blocks = limits.shape(0);
+    require(gram.shape(0) == gram.shape(1), "gram is not square");
+    require_below(which.data(), n, gram.shape(0), "a row is out of range");
+    require(offsets.shape(0) == blocks + 1, "offsets have the wrong length");
+    require_pointers(offsets, n, "offsets are out of range");
+    for (size_t length : {coef.shape(0), gradient.shape(0), products.shape(0), low.shape(0), high.shape(0)}) require(length == n, "the arrays differ in length");
+    require(steps.shape(0) == blocks && violations.shape(0) == blocks, "there is a number for every block");
+    require_range(begin, end, blocks);
+    const Blocks<T> all{gram.data(), ptrdiff_t(gram.shape(1)), which.data(), offsets.data(), limits.data(), coef.data(),
+                        gradient.data(), products.data(), low.data(), high.data(), epsilon};
+    all.solve(begin, end, tol, steps.data(), violations.data());
+  }, "gram"_array, "which"_array, "offsets"_array, "limits"_array, "coef"_array, "gradient"_array, "products"_array, "low"_array,
+     "high"_array, "steps"_array, "violations"_array, "epsilon"_a, "tol"_a, "begin"_a, "end"_a);
+
   // out += coefficients' rows: in float64, a few rows at a time.
   m.def("add_gram", [](Gram rows, Doubles coefficients, Vector<double> out) {
     nb::gil_scoped_release release;
@@ -88,8 +107,7 @@ template <class T, class Index> void define_sparse(nb::module_& m) {
     const size_t n = coefficients.shape(0);
     require(out.shape(0) == n, "out has the wrong length");
     const SparseRows<T, Index> rows = made(values, columns, indptr, n);
-    for (size_t i = 0; i < n; ++i)
-      if (coefficients.data()[i] != 0) rows.add(out.data(), ptrdiff_t(i), coefficients.data()[i]);
+    rows.add_products(n, coefficients.data(), out.data());
   }, "values"_array, "columns"_array, "indptr"_array, "coefficients"_array, "out"_array);
 
   // Single entries, columns ascending in every row: SciPy walks through whole rows for them.

@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <vector>
 
 #include "simd.hpp"
 
@@ -269,5 +270,67 @@ template <class Rows> Steps descend(const Machine& m, const Rows& rows, int64_t 
     ++steps.done;
   }
 }
+
+// Steps until the tolerance or the limit is reached, or what they change is rounding of the largest K_ii c_i.
+template <class Rows> Steps descend_or_stall(const Machine& m, const Rows& rows, int64_t most, double tol) {
+  constexpr int64_t round = 1000;
+  Steps all;
+  while (all.done < most) {
+    const Steps some = descend(m, rows, std::min(round, most - all.done), tol);
+    all.done += some.done;
+    all.violation = some.violation;
+    double norm = 0, largest = 0;
+    for (ptrdiff_t i = 0; i < m.rows; ++i) norm = std::max(norm, m.diagonal[i]), largest = std::max(largest, std::fabs(m.coef[i]));
+    const double rounding = std::numeric_limits<double>::epsilon() * norm * largest;
+    if (some.violation <= tol || some.done == 0 || !(some.violation > rounding)) break;
+  }
+  return all;
+}
+
+// Many problems, each of some rows and columns of one dense matrix, one after the other. Block k has the rows
+// which[offsets[k]] to which[offsets[k + 1] - 1], and its numbers stand there in all arrays; `limits` are its steps, 0 for a
+// block that is left alone. Products are those of its matrix and coefficients.
+template <class T> struct Blocks {
+  const T* values;
+  ptrdiff_t width;
+  const int32_t* which;
+  const int64_t *offsets, *limits;
+  double *coef, *gradient, *products;
+  const double *low, *high;
+  double epsilon;
+
+  void solve(ptrdiff_t begin, ptrdiff_t end, double tol, int64_t* steps, double* violations) const {
+    std::vector<double> scratch;
+    std::vector<T> copies;
+    std::vector<uint8_t> copied;
+    for (ptrdiff_t k = begin; k < end; ++k) {
+      if (limits[k] == 0) continue;
+      const ptrdiff_t first = offsets[k], n = offsets[k + 1] - first;
+      scratch.resize(3 * n);
+      double *diagonal = scratch.data(), *up = diagonal + n, *down = up + n;
+      const Machine m{n, coef + first, gradient + first, up, down, low + first, high + first, diagonal, epsilon};
+      const int32_t* own = which + first;
+      for (ptrdiff_t i = 0; i < n; ++i) diagonal[i] = values[own[i] * width + own[i]], m.refresh(i);
+      double* out = products + first;
+      std::fill(out, out + n, 0.0);
+      bool whole = n == width;
+      for (ptrdiff_t i = 0; whole && i < n; ++i) whole = own[i] == i;
+      Steps done;
+      if (whole) {
+        done = descend_or_stall(m, WholeRows<T>{values, n}, limits[k], tol);
+        add_rows(values, n, n, m.coef, out);
+      } else {
+        copies.resize(n * n);
+        copied.assign(n, 0);
+        const PartRows<T> rows{values, width, own, n, copies.data(), copied.data()};
+        done = descend_or_stall(m, rows, limits[k], tol);
+        for (ptrdiff_t i = 0; i < n; ++i)
+          if (m.coef[i] != 0) rows.row(i);
+        add_rows(copies.data(), n, n, m.coef, out);
+      }
+      steps[k] = done.done, violations[k] = done.violation;
+    }
+  }
+};
 
 }  // namespace hilbin

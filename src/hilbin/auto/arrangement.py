@@ -2,28 +2,27 @@ r"""Rows in the cells of a grid, near each other if they are alike: kernelized s
 
 First all rows are sorted by the linear kernel of their components, from smooth to as sharp as a
 neighborhood of some hundred cells: this gives the large regions. Then rows are sorted within blocks
-of at most :data:`BLOCK` cells, by a Gaussian kernel that knows near rows only,
-
-.. math:: k(x, y) = \exp(-8 \|x - y\|^2 / \mathrm{median}) ,
-
-from where they are: this puts equals side by side. Up to :data:`BLOCK` rows there is one block.
-Nothing is computed for all pairs of more rows than a block has.
+of at most :data:`BLOCK` cells, by the kernel of diffusion on the graph of their ten nearest
+neighbors (:func:`hilbin.kernels.diffusion_kernel`), from where they are: this puts equals side by
+side, and follows clusters whatever their size and shape. The kernel of cells is sharpened until it
+is that of a cell and those around it. Up to :data:`BLOCK` rows there is one block. Nothing is
+computed for all pairs of more rows than a block has.
 """
 
 from collections.abc import Callable
-from typing import cast
 
 import numpy as np
 
 from hilbin._arrays import Array
 from hilbin.dependence import GridSorting, sort_to_grid
-from hilbin.dependence.grid import default_shape, grid_alignment
-from hilbin.kernels import Gaussian, Linear
+from hilbin.dependence.grid import default_shape, grid_alignment, median_distance
+from hilbin.kernels import Gaussian, Linear, diffusion_kernel, knn_graph
 
 BLOCK = 2500
 REGIONS = 4  # sharpness at which regions end, for a block
-DETAIL = (4, 8, 16, 32, 64)
-NARROW = 8  # squared distances of the median row, in widths of the Gaussian kernel
+AROUND = 0.5  # largest exponent of the kernel of two cells side by side
+NEIGHBORS = 10  # of a row in the graph
+TIME = 5  # of the diffusion on it
 
 
 def arrange(
@@ -74,14 +73,14 @@ def arrange(
 
 def _detailed(rows: Array, cells: Array, shape: Array, seed: int) -> Array:
     """Return cells of a block, sorted from where they are."""
-    try:
-        kernel = Gaussian("median").resolve(rows, random_state=seed)
-    except ValueError:  # most rows are equal
-        return cells
-    kernel = Gaussian(NARROW * cast(float, kernel.gamma))
+    graph = knn_graph(Gaussian(), rows, n_neighbors=NEIGHBORS)
+    sharpness, median = [float(REGIONS)], median_distance(np.ones(shape, bool))
+    while 2 * sharpness[-1] <= AROUND * median:
+        sharpness.append(2 * sharpness[-1])
     return sort_to_grid(
-        rows, tuple(map(int, shape)), kernel, start=cells, sharpness=DETAIL, random_state=seed
-    ).cells
+        diffusion_kernel(graph, TIME), tuple(map(int, shape)), "precomputed",
+        start=cells, sharpness=sharpness, random_state=seed,
+    ).cells  # fmt: skip
 
 
 def _blocks(shape: tuple[int, int]) -> list[tuple[Array, Array]]:

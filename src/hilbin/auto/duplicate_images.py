@@ -5,7 +5,7 @@ from typing import Any
 from hilbin import parallel
 from hilbin.auto.base import Callback, Stopwatch
 from hilbin.auto.describing import unlabeled_images
-from hilbin.auto.image_data import digest
+from hilbin.cache import digest
 from hilbin.images import ImageError, read_image
 from hilbin.inspection import difference_hash, duplicate_groups
 from hilbin.inspection.duplicates import READ_SIDE

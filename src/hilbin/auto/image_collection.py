@@ -33,6 +33,7 @@ from hilbin.auto.describing import (
     unlabeled_images,
     warn_of_unreadable,
 )
+from hilbin.auto.image_classifier import ImageClassifier
 from hilbin.auto.image_data import (
     AUTO,
     Cache,
@@ -103,7 +104,9 @@ class ImageCollection(Collection):
     (16,)
     """
 
-    __metadata_request__fit: ClassVar[dict[str, str]] = {"images": UNUSED, "callback": UNUSED}
+    __metadata_request__fit: ClassVar[dict[str, str]] = {
+        "images": UNUSED, "model": UNUSED, "callback": UNUSED,
+    }  # fmt: skip
 
     features: str = AUTO
     _: KW_ONLY
@@ -112,7 +115,9 @@ class ImageCollection(Collection):
     max_side: int | None = 256
     cache: Any = None
 
-    def fit(self, images: Any, y: Any = None, *, callback: Callback | None = None) -> Self:
+    def fit(
+        self, images: Any, y: Any = None, *, model: Any = None, callback: Callback | None = None
+    ) -> Self:
         """Describe the images and keep codes of them.
 
         Images that cannot be read are left out, and a warning names them. A few hundred images are
@@ -123,6 +128,8 @@ class ImageCollection(Collection):
         images : path, or sequence of paths or arrays
             A folder, all images below which are taken, or the images themselves.
         y : ignored
+        model : ImageClassifier, optional
+            A fitted classifier whose features are taken, as they are, instead of ``features``.
         callback : callable, optional
             Called with the name of a stage, how much of it is done, and how much there is.
 
@@ -136,11 +143,15 @@ class ImageCollection(Collection):
         require_two(len(data.images), data.source, "image")
         cache = None if self.cache is None else Cache(self.cache)
         watch = Stopwatch(callback, self.verbose)
-        names, model, kept = learn_features(
-            names, data.images, cache, watch,
-            seed=seed, max_side=self.max_side, n_jobs=self.n_jobs,
-        )  # fmt: skip
-        seen, index = self._indexed(replace(data, images=kept), model, cache, seed, watch)
+        images = data.images
+        if model is not None:
+            names, features = _features_of(model)
+        else:
+            names, features, images = learn_features(
+                names, images, cache, watch,
+                seed=seed, max_side=self.max_side, n_jobs=self.n_jobs,
+            )  # fmt: skip
+        seen, index = self._indexed(replace(data, images=images), features, cache, seed, watch)
         unreadable = [
             {"name": data.names[i], "reason": reason}
             for i, reason in sorted(seen.unreadable.items())
@@ -148,7 +159,7 @@ class ImageCollection(Collection):
         warn_of_unreadable([f"{u['name']}: {u['reason']}" for u in unreadable], len(data.images))
         # kept together at the end: an interrupt before leaves the collection as it was
         good = sorted(seen.hashes)
-        self.model_, self.features_, self.folder_, self.index_ = model, names, folder, index
+        self.model_, self.features_, self.folder_, self.index_ = features, names, folder, index
         self.names_ = [data.names[i] for i in good]
         arrays = any(not isinstance(image, Path) for image in data.images)
         given = [data.images[i] for i in good]
@@ -358,6 +369,14 @@ class ImageCollection(Collection):
         tags.input_tags.string = True
         tags.no_validation = True
         return tags
+
+
+def _features_of(model: Any) -> tuple[str, ImageFeatures]:
+    """Return the features of a fitted classifier of images, and their names."""
+    if not isinstance(model, ImageClassifier):
+        raise ValueError(f"model must be an ImageClassifier, got {type(model).__name__}")
+    check_is_fitted(model)
+    return model.features_, model.model_["features"]
 
 
 def _require_readable(data: ImageSet, seen: Described) -> None:

@@ -4,17 +4,12 @@ A chunk is known by the fitted transformer and by the names, sizes and times of 
 pixels of images that are given as arrays), so that a run that was interrupted finds what the last
 one has done, and nothing else. Rows do not depend on how the images are divided into chunks or
 threads.
-
-An entry of the cache has the digest of its content in front and is written whole or not at all; one
-that is damaged or cut off is as good as none. Names are digests of all that the content depends on.
 """
 
 import hashlib
-import io
 import json
 import os
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -24,7 +19,7 @@ import numpy as np
 from hilbin import parallel, persist
 from hilbin._arrays import Array
 from hilbin.auto.channels import Channel
-from hilbin.files import write_whole
+from hilbin.cache import ArrayCache, Arrays, digest, fingerprint, image_marks
 from hilbin.images import (
     DESCRIPTORS,
     ImageError,
@@ -43,10 +38,7 @@ CHUNK = 64
 LARGE_ENOUGH, LARGE = 64, 160  # pixels of the longer side
 MANY = 1000  # images that suffice for twice as many words
 VERSION = 3
-DIGEST = hashlib.sha256().digest_size
 NAMES = {f"{name}:{d.argument}" if d.argument else name: d for name, d in DESCRIPTORS.items()}
-
-Arrays = dict[str, Array]
 
 
 @dataclass(frozen=True)
@@ -195,12 +187,7 @@ def channels_of(features: ImageFeatures) -> list[Channel]:
 
 
 # the cache
-def fingerprint(*things: Any) -> str:
-    """Return the name of what depends on these values, which JSON can hold."""
-    return hashlib.sha256(json.dumps(things).encode()).hexdigest()
-
-
-class Cache:
+class Cache(ArrayCache):
     """A folder of arrays and models.
 
     Parameters
@@ -208,29 +195,6 @@ class Cache:
     folder : path
         Made when it is needed.
     """
-
-    def __init__(self, folder: str | os.PathLike[str]):
-        self.folder = Path(folder)
-
-    def load(self, name: str) -> Arrays | None:
-        """Return the arrays of an entry, or None if there is none that is whole."""
-        try:
-            content = (self.folder / f"hilbin-{name}.rows").read_bytes()
-        except OSError:
-            return None
-        if hashlib.sha256(content[DIGEST:]).digest() != content[:DIGEST]:
-            return None
-        with np.load(io.BytesIO(content[DIGEST:]), allow_pickle=False) as arrays:
-            return dict(arrays)
-
-    def store(self, name: str, arrays: Arrays) -> None:
-        """Keep arrays under a name."""
-        buffer = io.BytesIO()
-        np.savez(buffer, **arrays)  # type: ignore[arg-type]
-        content = buffer.getvalue()
-        write_whole(
-            self._made() / f"hilbin-{name}.rows", hashlib.sha256(content).digest() + content
-        )
 
     def load_model(self, name: str) -> Any:
         """Return a model, or None if there is none that is whole."""
@@ -250,43 +214,6 @@ class Cache:
         found = hashlib.sha256(scratch.read_bytes()).hexdigest()
         scratch.unlink()
         return found
-
-    def remove(self) -> None:
-        """Delete the entries, and the folder if nothing else is in it."""
-        for pattern in ("hilbin-*.rows", "hilbin-*.model", ".hilbin-*.part"):
-            for entry in self.folder.glob(pattern):
-                entry.unlink(missing_ok=True)
-        with suppress(OSError):
-            self.folder.rmdir()
-
-    def _made(self) -> Path:
-        self.folder.mkdir(parents=True, exist_ok=True)
-        return self.folder
-
-
-def image_marks(images: Sequence[Any]) -> list[tuple[str, int, int]]:
-    """Return what tells that an image is still the same: name, size and time, or its pixels."""
-    marks = []
-    for image in images:
-        file = file_of(image)
-        if file is None:
-            marks.append((digest(image), image.size, 0))
-            continue
-        try:
-            status = file.stat()
-            marks.append((str(file.absolute()), status.st_size, status.st_mtime_ns))
-        except OSError:
-            marks.append((str(file.absolute()), -1, -1))
-    return marks
-
-
-def digest(image: Any) -> str:
-    """Return the SHA-256 of a file, or of the pixels of an array."""
-    file = file_of(image)
-    if file is not None:
-        return hashlib.sha256(file.read_bytes()).hexdigest()
-    shape = f"{image.shape} {image.dtype} ".encode()
-    return hashlib.sha256(shape + np.ascontiguousarray(image).tobytes()).hexdigest()
 
 
 def fitted(

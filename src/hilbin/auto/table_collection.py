@@ -2,7 +2,7 @@
 
 import os
 from dataclasses import KW_ONLY
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 from sklearn.preprocessing import StandardScaler
@@ -24,6 +24,7 @@ from hilbin.auto.collection import (
 )
 from hilbin.auto.describing import checked_seed
 from hilbin.auto.row_index import RowIndex
+from hilbin.auto.table_classifier import TableClassifier
 from hilbin.auto.table_data import Table, as_table
 from hilbin.auto.table_encoder import TableEncoder
 from hilbin.report import ClusterCard
@@ -74,7 +75,9 @@ class TableCollection(Collection):
     drop: Any = None
     kernel: str = "linear"
 
-    def fit(self, X: Any, y: Any = None, *, callback: Callback | None = None) -> Self:
+    def fit(
+        self, X: Any, y: Any = None, *, model: Any = None, callback: Callback | None = None
+    ) -> Self:
         """Keep the rows, and codes of them.
 
         Parameters
@@ -82,6 +85,8 @@ class TableCollection(Collection):
         X : array-like, sparse, data frame, or path of a file
             The table: CSV, TSV, Parquet, NumPy archive or svmlight file.
         y : ignored
+        model : TableClassifier, optional
+            A fitted classifier whose columns are taken, coded as it codes them.
         callback : callable, optional
             Called with the name of a stage, how much of it is done, and how much there is.
 
@@ -96,7 +101,10 @@ class TableCollection(Collection):
             validate_data(self, X, skip_check_array=True)
         require_two(table.n_rows, table.source, "sample (row)")
         with watch.stage("reading the table"):
-            encoder = TableEncoder(self.drop, self.id).fit(table)
+            if model is None:
+                encoder = TableEncoder(self.drop, self.id).fit(table)
+            else:
+                encoder = _encoder_of(model)
             rows = self._checked(to_dense(encoder.transform(table)), table.source)
             scaler = StandardScaler().fit(rows) if self.kernel == "linear" else None
             rows = _scaled(scaler, rows)
@@ -203,6 +211,14 @@ class TableCollection(Collection):
         tags.input_tags.string = True
         tags.input_tags.categorical = True
         return tags
+
+
+def _encoder_of(model: Any) -> TableEncoder:
+    """Return how a fitted classifier of tables codes their columns."""
+    if not isinstance(model, TableClassifier):
+        raise ValueError(f"model must be a TableClassifier, got {type(model).__name__}")
+    check_is_fitted(model)
+    return cast(TableEncoder, model.model_[0])
 
 
 def _scaled(scaler: StandardScaler | None, rows: Array) -> Array:

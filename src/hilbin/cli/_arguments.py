@@ -113,6 +113,16 @@ RowNumber = Annotated[
 CollectionSource = Annotated[
     Path, typer.Argument(help="Folder of images, table, or collection saved by hilbin similar -o.")
 ]
+SearchSource = Annotated[
+    Path,
+    typer.Argument(
+        help="Folder of images, table, collection saved by -o, or a model of hilbin train."
+    ),
+]
+Among = Annotated[
+    Path | None,
+    typer.Option("--among", help="Folder or table to search by the features of a model."),
+]
 Examples = Annotated[
     list[Path] | None, typer.Argument(help="Images to compare with, or tables of such rows.")
 ]
@@ -170,6 +180,9 @@ Upsample = Annotated[
 Mirror = Annotated[bool, typer.Option("--mirror/--no-mirror", help="Learn from mirror images too.")]
 TrainingBudget = Annotated[
     str | None, typer.Option("--budget", help="Time limit of the training: 90s, 5m, 1h.")
+]
+TrainingCache = Annotated[
+    Path | None, typer.Option("--cache", help="Cache folder for how far the training is.")
 ]
 Images = Annotated[list[Path], typer.Argument(help="Images, or folders of images.")]
 Threshold = Annotated[

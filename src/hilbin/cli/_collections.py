@@ -11,7 +11,7 @@ from typing import Any
 import joblib
 
 from hilbin import parallel, persist
-from hilbin.auto import ImageCollection, TableCollection
+from hilbin.auto import ImageClassifier, ImageCollection, TableClassifier, TableCollection
 from hilbin.auto.image_data import Cache
 from hilbin.auto.table_data import SUFFIXES
 from hilbin.cli._console import Console
@@ -20,6 +20,7 @@ from hilbin.images import UnreadableImageWarning
 
 FOR_IMAGES = ("features", "network", "max_side", "cache", "keep_cache")
 FOR_TABLES = ("id", "drop")
+OF_A_MODEL = ("features", "network", "max_side", "drop")
 
 
 @dataclass(frozen=True)
@@ -29,7 +30,7 @@ class CollectionOptions:
     Parameters
     ----------
     source : path
-        A folder of images, a table, or a collection that was saved.
+        A folder of images, a table, a collection that was saved, or a classifier.
     features, network, max_side
         As in :class:`~hilbin.auto.ImageCollection`.
     id, drop
@@ -38,6 +39,8 @@ class CollectionOptions:
         Random seed.
     jobs : int, default=-1
         Threads; -1 is all processors.
+    among : path, optional
+        The folder or table to search, if ``source`` is a classifier, whose features are taken.
     cache : path, optional
         Cache folder for extracted features until the result is written.
     keep_cache : bool, default=False
@@ -60,33 +63,48 @@ class CollectionOptions:
     drop: tuple[str, ...] = ()
     seed: int = 0
     jobs: int = -1
+    among: str | os.PathLike[str] | None = None
+
+    @property
+    def examples(self) -> str | os.PathLike[str]:
+        """Where the examples are: the source, unless that is a classifier."""
+        return self.source if self.among is None else self.among
 
     @property
     def is_folder(self) -> bool:
-        """Whether the source is a folder of images."""
-        return Path(self.source).is_dir()
+        """Whether the examples are a folder of images."""
+        return Path(self.examples).is_dir()
 
     @property
     def is_table(self) -> bool:
-        """Whether the source is a table."""
-        name = Path(self.source).name.lower().removesuffix(".gz")
+        """Whether the examples are a table."""
+        name = Path(self.examples).name.lower().removesuffix(".gz")
         return not self.is_folder and Path(name).suffix in SUFFIXES
 
     def check(self) -> None:
         """Raise for a source that is not there, and for options that are not for it."""
-        if not Path(self.source).exists():
-            raise InputError(f"{self.source}: there is no such file or folder")
+        for path in (self.source, self.examples):
+            if not Path(path).exists():
+                raise InputError(f"{path}: there is no such file or folder")
+        if self.among is not None and not (self.is_folder or self.is_table):
+            raise InputError(f"--among: {self.among} is no folder of images and no table")
         if not 0 <= self.seed < 2**32:
             raise InputError(f"--seed must be from 0 to 4294967295, got {self.seed}")
+        self._check_options()
+
+    def _check_options(self) -> None:
         kind = "a table" if self.is_table else "a saved collection"
+        found = "a folder of images" if self.is_folder else kind
         defaults = {option.name: option.default for option in fields(self)}
         for name in (*FOR_IMAGES, *FOR_TABLES):
-            fits = self.is_folder if name in FOR_IMAGES else self.is_table
-            if not fits and getattr(self, name) != defaults[name]:
+            if getattr(self, name) == defaults[name]:
+                continue
+            option = name.replace("_", "-")
+            if not (self.is_folder if name in FOR_IMAGES else self.is_table):
                 what = "folders of images" if name in FOR_IMAGES else "tables"
-                found = "a folder of images" if self.is_folder else kind
-                option = name.replace("_", "-")
-                raise InputError(f"--{option} is for {what}; {self.source} is {found}")
+                raise InputError(f"--{option} is for {what}; {self.examples} is {found}")
+            if self.among is not None and name in OF_A_MODEL:
+                raise InputError(f"--{option}: features are those of {self.source}")
 
 
 @contextmanager
@@ -110,6 +128,7 @@ def opened(
 
 
 def _made(options: CollectionOptions, console: Console, folder: Any) -> Any:
+    model = None if options.among is None else _classifier(options)
     if options.is_folder:
         images = ImageCollection(
             options.features, network=options.network, max_side=options.max_side, cache=folder,
@@ -117,14 +136,28 @@ def _made(options: CollectionOptions, console: Console, folder: Any) -> Any:
         )  # fmt: skip
         with warnings.catch_warnings(), console.following() as callback:
             warnings.simplefilter("ignore", UnreadableImageWarning)  # they are listed at the end
-            return images.fit(options.source, callback=callback).set_params(cache=None)
+            return images.fit(options.examples, model=model, callback=callback).set_params(
+                cache=None
+            )
     if options.is_table:
         table = TableCollection(options.id, drop=list(options.drop) or None)
         with console.following() as callback:
             return table.set_params(random_state=options.seed).fit(
-                options.source, callback=callback
+                options.examples, model=model, callback=callback
             )
     return load_collection(options.source)
+
+
+def _classifier(options: CollectionOptions) -> Any:
+    """Return the classifier whose features are taken."""
+    found = persist.load(options.source)
+    wanted = ImageClassifier if options.is_folder else TableClassifier
+    if not isinstance(found, wanted):
+        raise InputError(
+            f"{options.source}: holds {type(found).__name__}, but {options.among} needs the "
+            f"features of {wanted.__name__}"
+        )
+    return found
 
 
 def load_collection(path: str | os.PathLike[str]) -> ImageCollection | TableCollection:
@@ -136,6 +169,8 @@ def load_collection(path: str | os.PathLike[str]) -> ImageCollection | TableColl
         The file that ``hilbin similar -o``, or ``save`` in Python, has written.
     """
     found = persist.load(path)
+    if isinstance(found, ImageClassifier | TableClassifier):
+        raise InputError(f"{path}: a classifier; say by --among which folder or table to search")
     if not isinstance(found, ImageCollection | TableCollection) or not hasattr(found, "index_"):
         raise InputError(
             f"{path}: holds {type(found).__name__}, not a collection, which hilbin similar FOLDER "

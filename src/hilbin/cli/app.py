@@ -203,8 +203,9 @@ def explain_command(
 @app.command("similar", cls=Command)
 @command
 def similar_command(
-    source: arguments.CollectionSource,
+    source: arguments.SearchSource,
     examples: arguments.Examples = None,
+    among: arguments.Among = None,
     top: arguments.Neighbors = 10,
     row: arguments.RowNumber = None,
     approximate: arguments.Approximate = False,
@@ -231,7 +232,7 @@ def similar_command(
         require_new(output, force)
         require_writable(output)
     images = (features, network, max_side, cache, keep_cache)
-    options = CollectionOptions(source, *images, id_column, tuple(drop or ()), seed, jobs)
+    options = CollectionOptions(source, *images, id_column, tuple(drop or ()), seed, jobs, among)
     found = verb.similar(
         options, examples or [], top=top, row=row, approximate=approximate, output=output,
         console=Console(quiet),
@@ -334,12 +335,15 @@ def duplicates_command(
     from hilbin.cli.duplicates import as_lines, duplicates
 
     options = CollectionOptions(source, id=id_column, drop=tuple(drop or ()), jobs=jobs)
-    found = duplicates(options, Console(quiet))
+    console = Console(quiet)
+    found = duplicates(options, console)
     _complain_of(found.unreadable)
     if as_json:
         print(json.dumps(asdict(found)))
     elif found.groups:
         print(as_lines(found))
+    else:
+        console.say("no duplicates")
     return SOME_UNREADABLE if found.unreadable else DONE
 
 

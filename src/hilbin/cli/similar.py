@@ -117,7 +117,7 @@ def _of_images(
     row: int | None, found: Similar, top: int, exact: bool,
 ) -> None:  # fmt: skip
     if row is not None:
-        raise InputError(f"--row is for tables; {options.source} holds images")
+        raise InputError(f"--row is for tables; {options.examples} holds images")
     if not examples and found.index is None:
         raise InputError("say which images to compare with, or by -o where to save the collection")
     for path in examples:
@@ -136,7 +136,7 @@ def _of_rows(
 ) -> None:  # fmt: skip
     if not examples and (row is None or not options.is_table):
         raise InputError("say by --row which row to compare with, or give another table")
-    for path in examples or [Path(options.source)]:
+    for path in examples or [Path(options.examples)]:
         table = as_table(path)
         numbers = range(table.n_rows) if row is None else [row - 1]
         if row is not None and row > table.n_rows:

@@ -37,7 +37,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.stats import gamma
+from scipy.special import gammaincc
 from sklearn.utils import check_random_state
 
 from hilbin._arrays import Array, check_rows
@@ -290,7 +290,7 @@ def _null_moments(sums: PairSums) -> tuple[float, float]:
 def _gamma_tail(T: float, mean: float, variance: float) -> float:
     if variance <= (TIED * mean) ** 2:  # all permutations are alike
         return 1.0
-    return float(gamma.sf(T, mean**2 / variance, scale=variance / mean))
+    return float(gammaincc(mean**2 / variance, max(T, 0.0) * mean / variance))
 
 
 def _permuted_share(x: View, y: View, n_permutations: int, random_state: Any) -> float:

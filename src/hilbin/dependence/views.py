@@ -20,7 +20,7 @@ from sklearn.base import clone
 
 from hilbin._arrays import Array, check_rows, to_dense
 from hilbin.kernels import Gaussian, Kernel, Linear
-from hilbin.kernels.scaling import centered, square
+from hilbin.kernels.scaling import square
 
 SYMMETRIC = 1e-8  # largest difference of K and its transpose, in units of the largest entry
 FEW_FACTORS = 8  # columns of one view times those of the other, over rows, that beat all pairs
@@ -112,8 +112,7 @@ def as_view(X: Any, kernel: Any, side: str) -> View:
         return of_gram(symmetric(X, name))
     rows = _as_rows(X, name)
     if kernel is None:
-        rows = check_rows(rows, name)
-        return of_gram(square(_default_kernel(rows).gram(rows), name))
+        return of_own_gram(_default_gram(check_rows(rows, name)))
     if not isinstance(kernel, Kernel):
         return _of_map(kernel, rows, side)
     rows = check_rows(rows, name, nonnegative=kernel._demand())
@@ -124,10 +123,17 @@ def as_view(X: Any, kernel: Any, side: str) -> View:
 
 def of_gram(K: Array) -> View:
     """Return the view of a Gram matrix; a constant one has nothing but zeros."""
-    A = centered(K)
-    if np.trace(A) <= CONSTANT * np.trace(K):
-        A = np.zeros_like(A)
-    return View(None, A)
+    return of_own_gram(K.copy())
+
+
+def of_own_gram(K: Array) -> View:
+    """Return the view of a Gram matrix that is centered in place."""
+    trace = np.trace(K)
+    K -= K.mean(axis=0)
+    K -= K.mean(axis=1)[:, None]
+    if np.trace(K) <= CONSTANT * trace:
+        K[:] = 0
+    return View(None, K)
 
 
 def symmetric(K: Any, name: str) -> Array:
@@ -164,12 +170,13 @@ def _as_rows(X: Any, name: str) -> Any:
     """Return a vector of numbers as a column, and anything else as it is."""
     if np.ndim(X) != 1 or hasattr(X, "toarray"):
         return X
-    return check_rows(np.asarray(X).reshape(-1, 1), name)
+    return np.asarray(X).reshape(-1, 1)
 
 
-def _default_kernel(rows: Any) -> Kernel:
+def _default_gram(rows: Any) -> Array:
     """Return a Gaussian of median width; of mean width, if most rows are equal; or any."""
     for rule in ("median", "mean"):
         with suppress(ValueError):  # the distance is 0
-            return Gaussian(rule).resolve(rows, random_state=0)
-    return Gaussian()
+            K = Gaussian(rule)._resolved_gram(rows, 0)
+            return K.astype(np.float64, copy=False)
+    return np.ones((rows.shape[0], rows.shape[0]))

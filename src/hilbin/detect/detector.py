@@ -5,23 +5,19 @@ all windows of an image at many scales (:mod:`hilbin.detect.pyramid`). Windows a
 threshold that no better window overlaps are what it finds (:mod:`hilbin.detect.finding`).
 
 **Learning.** The hinge loss of all windows of all images, to a certified gap
-(:mod:`hilbin.detect.learning`). The threshold, and probabilities, are found by folds over images
-(:mod:`hilbin.detect.calibration`).
+(:mod:`hilbin.detect.learning`); :mod:`hilbin.detect.training` has the stages. The threshold, and
+probabilities, are found by folds over images (:mod:`hilbin.detect.calibration`).
 
 **References.** P. Felzenszwalb, R. Girshick, D. McAllester and D. Ramanan, *Object Detection with
 Discriminatively Trained Part-Based Models*, 2010. A. Vedaldi and A. Zisserman, *Sparse Kernel
 Approximations for Efficient Classification and Detection*, CVPR 2012, section 5.2.
 """
 
-import time
-import warnings
-from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.utils import check_random_state
 from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
 
@@ -30,36 +26,17 @@ from hilbin._arrays import Array
 from hilbin._parameters import estimator, require_positive, require_whole
 from hilbin._state import require, require_attributes
 from hilbin.detect.boxes import Boxes
-from hilbin.detect.calibration import HardRows, calibrate, folds_of, left_out_boxes
 from hilbin.detect.finding import LOW, Found, all_scores, find
-from hilbin.detect.learning import (
-    MAX_ITER,
-    Learned,
-    TrainingWindows,
-    choose_components,
-    choose_shape,
-    choose_upsample,
-    hard_rows,
-    learn_root,
-)
+from hilbin.detect.learning import MAX_ITER
 from hilbin.detect.matching import average_precision
-from hilbin.detect.part_learning import learn_parts
-from hilbin.detect.pyramid import CellPyramid, Shape
-from hilbin.detect.template import CONTEXT, Template
-from hilbin.detect.training_images import (
-    Pyramid,
-    TrainingImages,
-    learn_words,
-    read_all,
-    warn_unreadable,
-)
-from hilbin.detect.windows import CodedWindowRows, WindowRows
+from hilbin.detect.pyramid import CellPyramid
+from hilbin.detect.template import Template, smallest_object
+from hilbin.detect.training import Callback, Training
+from hilbin.detect.training_images import Pyramid, TrainingImages, warn_unreadable
 from hilbin.estimators import ScoreCalibration
-from hilbin.estimators._fit import Fit
 from hilbin.images import ImageError, read_image
 from hilbin.images.read import as_sources, source_name
 
-Callback = Callable[[str, int, int], object]
 MOST_WORDS = 256
 
 
@@ -87,7 +64,8 @@ class DeformableDetector(BaseEstimator):
     mirror : bool, default=True
         Whether to learn from mirror images as well.
     threshold : "auto" or float, default="auto"
-        Least score of what is found; "auto" is that of best F1 in images that were left out.
+        Least score of what is found; "auto" is that of best F1, smoothed, in images that
+        were left out.
     overlap : float, default=0.5
         Of two windows with a larger IoU only the better one is kept.
     tol : float, default=0.03
@@ -98,6 +76,9 @@ class DeformableDetector(BaseEstimator):
         Seconds after which training is cut short.
     verbose : int, default=0
         Prints the end of every training with 1, and every pass with 2.
+    cache : path, optional
+        Folder in which the fit keeps how far it is. The same fit resumes from there after an
+        interrupt, and gives the same detector; delete the folder in the end.
     n_jobs : int, optional
         Number of threads, as in joblib.
     random_state : int, RandomState or None, default=None
@@ -167,6 +148,7 @@ class DeformableDetector(BaseEstimator):
     max_iter: int = MAX_ITER
     max_time: float | None = None
     verbose: int = 0
+    cache: Any = None
     n_jobs: int | None = None
     random_state: Any = None
 
@@ -184,7 +166,8 @@ class DeformableDetector(BaseEstimator):
         ignore : sequence of array-likes of shape (n_i,), optional
             Which boxes are neither objects nor background, such as hidden or blurred ones.
         callback : callable, optional
-            Called with the name of a stage, how much of it is done, and how much there is.
+            Called with the name of a stage, how much of it is done, and how much there is. A
+            stage that resumes begins with something done.
 
         Returns
         -------
@@ -192,159 +175,16 @@ class DeformableDetector(BaseEstimator):
         """
         self._check_parameters()
         data = TrainingImages(images, boxes, ignore)
-        wanted = data.wanted()
-        if not len(wanted):
-            raise ValueError("there is no box to learn from in any image")
-        rng = check_random_state(self.random_state)
-        tell = callback or (lambda stage, done, total: None)
-        automatic = self.upsample == "auto"
-        self.upsample_ = choose_upsample(wanted, self.area) if automatic else int(self.upsample)
-        component = choose_components(wanted, self.n_components)
-        shapes = [
-            choose_shape(wanted[component == k], self.area, self.upsample_)
-            for k in range(int(component.max()) + 1)
-        ]
-        data.assign(component)
-        self.words_ = self._choose_words(data, shapes, rng)
-        pyramids = self._read(data, shapes, tell)
-        learned = self._learn(data, pyramids, shapes, rng, tell)
-
-        def pyramid_of(place: int) -> Pyramid:
-            if self.words_ is None and not self.n_parts:
-                return pyramids[place]
-            parts = self.n_parts > 0
-            return data.pyramid(place, smallest_object(shapes), self.upsample_, None, parts)
-
-        self.templates_: list[Template] = []
-        hard = self._refine(learned, pyramid_of, tell)
-        self._calibrate(data, hard, pyramid_of, rng, tell)
+        training = Training(self, data, callback or (lambda stage, done, total: None))
+        self.upsample_: int = training.upsample
+        training.read()
+        self.words_: Array | None = training.words
+        self.memory_: int = training.memory
+        self.unreachable_: list[dict[str, Any]] = training.unreachable
+        templates, hard = training.refine(training.learn())
+        found = training.calibrate(templates, hard)
+        self.templates_, self.threshold_, self.calibration_ = found
         return self
-
-    def _choose_words(
-        self, data: TrainingImages, shapes: Sequence[Shape], rng: Any
-    ) -> Array | None:
-        if self.n_words is None:
-            return None
-        return learn_words(data, self.n_words, smallest_object(shapes), self.upsample_, rng)
-
-    def _read(self, data: TrainingImages, shapes: Sequence[Shape], tell: Callback) -> list[Pyramid]:
-        """Return the pyramids of the images that can be read; ``data`` forgets the others."""
-        count = len(data.sources)
-        smallest = smallest_object(shapes)
-        made, errors = read_all(
-            count,
-            lambda place: data.pyramid(place, smallest, self.upsample_, self.words_),
-            n_jobs=self.n_jobs,
-            tell=lambda done: tell("reading images", done, count),
-        )
-        warn_unreadable(errors, count)
-        data.keep([*made])
-        pyramids = [*made.values()]
-        data.leave_out_boxes_outside(pyramids)
-        self.memory_ = sum(pyramid.nbytes for pyramid in pyramids)
-        return pyramids
-
-    def _learn(
-        self,
-        data: TrainingImages,
-        pyramids: list[Any],
-        shapes: Sequence[Shape],
-        rng: Any,
-        tell: Callback,
-    ) -> list[Learned]:
-        """Learn a template for every shape."""
-        names = [f"template {k}" for k in range(len(shapes))]
-        self.unreachable_: list[dict[str, Any]] = []
-        learned = []
-        with Fit(self, data.sources, None, names, "pass") as fit:
-            fit.max_iter = self.max_iter
-            for k, shape in enumerate(shapes):
-                tell("learning", k, len(shapes))
-                own = [component == k for component in data.component]
-                windows = TrainingWindows(pyramids, shape, data.boxes, own, data.ignored)
-                self._note_unreachable(windows, data)
-                if not windows.candidates:
-                    continue
-                rows: Any = WindowRows if self.words_ is None else CodedWindowRows
-                with fit.problem(k) as callback:
-                    one = learn_root(
-                        rows(pyramids, shape, n_jobs=self.n_jobs),
-                        windows,
-                        C=self.C,
-                        mirror=self.mirror,
-                        tol=self.tol,
-                        rng=rng,
-                        max_iter=self.max_iter,
-                        callback=callback,
-                    )
-                learned.append(one)
-                fit.say(k, one.result)
-            if not learned:
-                raise ValueError("no window meets any box at an IoU of 0.5: see unreachable_")
-            fit.keep([one.result for one in learned])
-        tell("learning", len(shapes), len(shapes))
-        return learned
-
-    def _note_unreachable(self, windows: TrainingWindows, data: TrainingImages) -> None:
-        for found in windows.unreachable:
-            box = int(data.numbers[found.image][found.box])
-            iou = float(found.iou.max(initial=0.0))
-            entry = {"image": data.names[found.image], "box": box, "iou": iou}
-            self.unreachable_.append(entry)
-
-    def _refine(
-        self, learned: Sequence[Learned], pyramid_of: Callable[[int], Pyramid], tell: Callback
-    ) -> list[HardRows]:
-        """Learn the parts, or learn again from numbers instead of codes; return the hard rows."""
-        hard = []
-        begin = time.monotonic()
-        limit = np.inf if self.max_time is None else self.max_time
-        for k, one in enumerate(learned):
-            if self.n_parts:
-                tell("learning parts", k, len(learned))
-                template, rows = learn_parts(
-                    one,
-                    self.n_parts,
-                    pyramid_of,
-                    C=self.C,
-                    tol=self.tol,
-                    n_jobs=self.n_jobs,
-                    go_on=lambda number: time.monotonic() - begin < limit,
-                )
-            else:
-                template, rows = one.template, hard_rows(one, pyramid_of)
-                if self.words_ is not None:
-                    template = rows.learned(template, self.C, self.tol)
-            self.templates_.append(template)
-            hard.append(rows)
-        return hard
-
-    def _calibrate(
-        self,
-        data: TrainingImages,
-        hard: Sequence[HardRows],
-        pyramid_of: Callable[[int], Pyramid],
-        rng: Any,
-        tell: Callback,
-    ) -> None:
-        """Find the threshold and the probabilities by folds over images."""
-        tell("calibrating", 0, 1)
-        folds = folds_of(data.boxes, data.ignored, rng)
-        self.threshold_, self.calibration_ = 0.0, None
-        if folds.max() > 0:
-            found = left_out_boxes(
-                self.templates_, hard, folds, pyramid_of, C=self.C, limit=self.overlap
-            )
-            self.threshold_, self.calibration_ = calibrate(found, data.boxes, data.ignored)
-        elif self.threshold == "auto":
-            warnings.warn(
-                "boxes are in one image only: threshold_ is 0 and there are no probabilities, as "
-                "nothing can be left out to find them",
-                stacklevel=3,
-            )
-        if self.threshold != "auto":
-            self.threshold_ = float(self.threshold)
-        tell("calibrating", 1, 1)
 
     @property
     def filters_(self) -> list[Array]:
@@ -484,12 +324,6 @@ class DeformableDetector(BaseEstimator):
         tags.input_tags.string = True
         tags.no_validation = True
         return tags
-
-
-def smallest_object(shapes: Sequence[Shape]) -> Shape:
-    """Return the rows and columns of cells of the object that every template fits in."""
-    rows, columns = np.min(shapes, axis=0) - 2 * CONTEXT
-    return int(rows), int(columns)
 
 
 def with_probabilities(boxes: Boxes, calibration: ScoreCalibration | None) -> Boxes:

@@ -212,10 +212,11 @@ class DetectorEvaluation:
         """Return the evaluation in a few lines."""
         boxes = f"{self.matches.n_truths} boxes in {len(self.records)} images"
         lines = [f"average precision {self.average_precision:.3f} on {boxes}"]
+        count = len(self.false_alarms())
         lines.append(
             f"at the threshold {self.threshold:.3g}: recall {_percent(self.recall)}, "
             f"precision {_percent(self.precision)}, {len(self.misses())} missed, "
-            f"{len(self.false_alarms())} false alarms"
+            f"{count} false {'alarm' if count == 1 else 'alarms'}"
         )
         return "\n".join([*lines, f"{1e3 * self.seconds:.1f} ms per image"])
 

@@ -20,6 +20,7 @@ count.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -27,19 +28,21 @@ import numpy as np
 from hilbin._arrays import Array
 from hilbin.detect.boxes import areas
 from hilbin.detect.calibration import HARD, MOST_HARD, HardRows
+from hilbin.detect.checkpoint import Checkpoint
 from hilbin.detect.pyramid import PADDING, SIDE, Levels, Shape
 from hilbin.detect.template import BIAS, CONTEXT, Template
 from hilbin.detect.windows import CodedWindowRows, MirroredRows, WindowRows
-from hilbin.detect.working_set import first_rows, minimize_hinge
+from hilbin.detect.working_set import Descent, first_rows, minimize_hinge
 from hilbin.solvers import Result
-from hilbin.solvers.problem import Callback
 
 CANDIDATE, REACHED, COUNTS = 0.7, 0.5, 0.3  # IoU of positives, of what is no negative, of ignored
 SMALL = 0.05  # quantile of the areas of boxes that a template must be able to find
 SMALLER = 0.75  # area of such a box, as a share of that of the template
 LEAST_BOXES = 20  # of a component
 MOST_UPSAMPLE, LEAST_UPSAMPLE = 1, -5
+ROUNDS = 2
 FIRST_TOL = 0.1  # of the round that only chooses positives
+FIRST_SHARE = 0.3  # of the time, about
 MAX_ITER = 500
 
 
@@ -220,36 +223,68 @@ def learn_root(
     C: float,
     mirror: bool,
     tol: float,
-    rng: Any,
     max_iter: int,
-    callback: Callback | None,
+    seed: Sequence[int],
+    callback: Callable[[int, int, float], bool],
+    checkpoint: Checkpoint,
+    stage: str,
 ) -> Learned:
-    """Learn a template without parts; the second round has the positives of the first's scores."""
+    """Learn a template without parts; the second round has the positives of the first's scores.
+
+    ``callback`` is called with the round, the passes and the gap, also of a state that was kept,
+    and tells whether to go on.
+    """
     seen: Any = MirroredRows(rows) if mirror else rows
-    n, sides = rows.shape[0], 2 if mirror else 1
-    positive = [windows.best(lambda found: found.iou)] * sides
-    working = np.empty(0, np.int64)
-    for least in (max(FIRST_TOL, tol), tol):
-        targets = np.full((sides, n), -1, np.float32)
-        weights = np.tile(np.float32(C) * windows.negative, (sides, 1))
-        for side, chosen in enumerate(positive):
-            targets[side, chosen], weights[side, chosen] = 1, C
-        first = first_rows(targets.ravel(), weights.ravel(), rng)
+    sides = 2 if mirror else 1
+    positive = np.tile(windows.best(lambda found: found.iou), (sides, 1))
+    begin, start, working = 0, None, np.empty(0, np.int64)
+    known = checkpoint.load(stage)
+    if known is not None:
+        begin, positive, start = int(known["round"]), known["positive"], Descent.of(known)
+        callback(begin, start.n_iter, start.share)
+    for number in range(begin, ROUNDS):
+        targets, weights = _targets(windows.negative, positive, C)
+        if start is None:
+            drawn = first_rows(targets, weights, np.random.RandomState([*seed, number]))
+            start = Descent(np.union1d(working[weights[working] > 0], drawn))
+
+        def keep(state: Descent, number: int = number, positive: Array = positive) -> None:
+            if checkpoint.due():
+                about = {"round": np.array(number), "positive": positive}
+                checkpoint.store(stage, about | state.arrays())
+
         solved = minimize_hinge(
             seen,
-            targets.ravel(),
-            weights.ravel(),
-            np.union1d(working[weights.ravel()[working] > 0], first),
+            targets,
+            weights,
+            start,
             constant=BIAS**2,
-            tol=least,
+            tol=max(FIRST_TOL, tol) if number == 0 else tol,
             max_iter=max_iter,
-            callback=callback,
+            callback=partial(callback, number),
+            keep=keep,
         )
-        scores, working = solved.scores.reshape(sides, n), solved.working
-        if least > tol:
-            positive = [best_scored(windows, own) for own in scores]
+        scores, working, start = solved.scores.reshape(sides, -1), solved.working, None
+        if number + 1 < ROUNDS:
+            positive = np.stack([best_scored(windows, own) for own in scores])
     template = Template.rigid(solved.result.coef[0], rows.window)
-    return Learned(template, solved.result, windows, positive, [*scores])
+    return Learned(template, solved.result, windows, [*positive], [*scores])
+
+
+def _targets(negative: Array, positive: Array, C: float) -> tuple[Array, Array]:
+    """Return targets and weights of all windows, those of mirror images after the others."""
+    targets = np.full((len(positive), len(negative)), -1, np.float32)
+    weights = np.tile(np.float32(C) * negative, (len(positive), 1))
+    for side, chosen in enumerate(positive):
+        targets[side, chosen], weights[side, chosen] = 1, C
+    return targets.ravel(), weights.ravel()
+
+
+def learned_share(number: int, gap: float, tol: float) -> float:
+    """Return about how much of a template is learned, from the round and the gap it has reached."""
+    least = max(FIRST_TOL, tol) if number == 0 else tol
+    within = min(1.0, max(0.0, float(np.log(gap) / np.log(least)))) if least < 1 else 1.0
+    return FIRST_SHARE * within if number == 0 else FIRST_SHARE + (1 - FIRST_SHARE) * within
 
 
 def best_scored(windows: TrainingWindows, scores: Array) -> Array:

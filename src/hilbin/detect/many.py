@@ -18,10 +18,10 @@ import numpy as np
 from hilbin._arrays import Array
 from hilbin._core import core
 from hilbin.detect.boxes import Boxes
-from hilbin.detect.detector import DeformableDetector, smallest_object, with_probabilities
+from hilbin.detect.detector import DeformableDetector, with_probabilities
 from hilbin.detect.finding import all_roots, all_scores, find
 from hilbin.detect.pyramid import CellPyramid
-from hilbin.detect.template import Template
+from hilbin.detect.template import Template, smallest_object
 from hilbin.images import read_image
 
 MARGIN = 0.6  # how much lower than a score that of its words may be

@@ -13,23 +13,33 @@ scores are those of the root, whose objective is the least without parts.
 would be free to rise, and hard windows of the root. Then all windows are scored, parts everywhere,
 and negatives above -1 join, hard and less hard ones, about 4,000 in a round, each once with its
 newest places; if there are more than 8,000, the easiest go. Positives have the best places of their
-parts. The rows are solved by :func:`~hilbin.solvers.bundle`. Unlike the root, the result has no
-certificate for all windows.
+parts. The rows are solved by :func:`~hilbin.solvers.bundle`.
+
+**What is certified.** ``gap_`` of the detector is that of the root alone. With parts the problem is
+not convex, and nothing is known about its least value. With the places of the positives' parts
+fixed it is convex. Every row of a negative is a window once, at some places of its parts, and has
+no more loss than the window at the best ones; windows without a row have none. So the least value
+for the rows, which the bundle bounds to ``tol``, is a lower bound of the least value for all
+windows and all places of negatives, and the value at the template an upper one. How far they are
+apart is not computed, as that takes one more pass over all windows.
 
 Afterwards parts are computed only where the root has at least the least score that it has at a
-positive whose whole score is not below 0.
+positive whose whole score is not below 0, in training or in images that were left out
+(:mod:`hilbin.detect.calibration`).
 
 **Reference.** P. Felzenszwalb, R. Girshick, D. McAllester and D. Ramanan, *Object Detection with
 Discriminatively Trained Part-Based Models*, 2010, sections 4 and 5.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
 from hilbin._arrays import Array
 from hilbin.detect.calibration import HardRows
+from hilbin.detect.checkpoint import Checkpoint
 from hilbin.detect.learning import Learned
 from hilbin.detect.pyramid import CHANNELS, Levels
 from hilbin.detect.template import PART_SIDE, Template
@@ -71,6 +81,8 @@ def learn_parts(
     *,
     C: float,
     tol: float,
+    checkpoint: Checkpoint,
+    stage: str,
     n_jobs: int | None = None,
     go_on: Callable[[int], bool] = lambda n_round: True,
 ) -> tuple[Template, HardRows]:
@@ -86,10 +98,14 @@ def learn_parts(
         The pyramid of an image, with nodes.
     C, tol : float
         Weight of the loss of a row, and the gap of the solution.
+    checkpoint : Checkpoint
+        Where finished rounds are kept.
+    stage : str
+        The name that they have there.
     n_jobs : int, optional
         Threads.
     go_on : callable
-        Whether there is time for one more round, after so many.
+        Called with the number of rounds that are done; tells whether there is time for one more.
 
     Returns
     -------
@@ -97,20 +113,34 @@ def learn_parts(
     rows : HardRows
         The rows of the last round.
     """
-    template = place_parts(learned.template, n_parts)
-    cache = _Cache()
-    for number in range(ROUNDS):
+    template, cache, begin = place_parts(learned.template, n_parts), _Cache(), 0
+    known = checkpoint.load(stage)
+    if known is not None:
+        begin, template = int(known["rounds"]), template.with_weights(known["weights"])
+        cache.restore(known, template, learned.windows.begins, pyramid_of, n_jobs)
+        go_on(begin)
+    for number in range(begin, ROUNDS):
         cache.take(_scanned(template, learned, pyramid_of, number == 0, n_jobs), template)
-        rows = cache.rows()
-        solved = rows.learned(template, C, tol)
+        solved = cache.rows().learned(template, C, tol)
         # while all parts are at rest, their rows say nothing about what it costs to move
         template = replace(solved, deformation=template.deformation) if number == 0 else solved
+        about = {"rounds": np.array(number + 1), "weights": template.weights}
+        checkpoint.store(stage, about | cache.arrays())
         if not go_on(number + 1):
             break
+    rows = cache.rows()
     return replace(template, least=_least(template, rows)), rows
 
 
-Entry = tuple[int, int, int, float, Array]  # side, window, image, target, features
+class Entry(NamedTuple):
+    """A window, where its parts are, and its features."""
+
+    side: int
+    window: int
+    image: int
+    target: float
+    moved: Array
+    features: Array
 
 
 def _scanned(
@@ -121,7 +151,6 @@ def _scanned(
     n_jobs: int | None,
 ) -> list[Entry]:
     """Return the positives and hard negatives of all images, first those that the root has."""
-    found: dict[int, list[Entry]] = {}
     windows, sides = learned.windows, len(learned.positive)
     models = [template, template.mirrored()][:sides]
     share = max(8, 2 * MOST_NEW // (sides * len(windows.begins)))
@@ -141,21 +170,37 @@ def _scanned(
                 step = max(1, len(negative) * sides * len(windows.begins) // AT_RANDOM)
                 chosen = np.union1d(chosen, negative[side::step])
             places = np.array([*positive, *chosen], np.int64)
-            features = model.features(pyramid, places)
-            rows = template.mirrored_features(features) if side else features
+            moved = model.placements(pyramid, places)
+            rows = _features(template, side, pyramid, places, moved)
             targets = np.where(np.arange(len(places)) < len(positive), 1.0, -1.0)
             entries += [
-                (side, int(place + begin), image, target, row)
-                for place, target, row in zip(places, targets, rows, strict=True)
+                Entry(side, int(place + begin), image, float(target), at, row)
+                for place, target, at, row in zip(places, targets, moved, rows, strict=True)
             ]
         return entries
 
-    def task(low: int, high: int) -> None:
-        for image in range(low, high):
-            found[image] = scan(image)
+    return _each_image(range(len(windows.begins) - 1), scan, n_jobs)
 
-    run(task, ranges(len(windows.begins) - 1, 1), n_jobs)
-    return [entry for image in sorted(found) for entry in found[image]]
+
+def _features(template: Template, side: int, pyramid: Levels, places: Array, moved: Array) -> Array:
+    """Return the features of windows, as those of their mirror images if ``side`` is 1."""
+    if not side:
+        return template.features(pyramid, places, moved)
+    return template.mirrored_features(template.mirrored().features(pyramid, places, moved))
+
+
+def _each_image(
+    images: Sequence[int], entries: Callable[[int], list[Entry]], n_jobs: int | None
+) -> list[Entry]:
+    """Return the entries of all images."""
+    found: dict[int, list[Entry]] = {}
+
+    def task(low: int, high: int) -> None:
+        for place in range(low, high):
+            found[place] = entries(images[place])
+
+    run(task, ranges(len(images), 1), n_jobs)
+    return [entry for place in sorted(found) for entry in found[place]]
 
 
 def _spread(windows: Array, scores: Array, count: int) -> Array:
@@ -174,19 +219,54 @@ class _Cache:
 
     def take(self, entries: list[Entry], template: Template) -> None:
         """Take new positives, and add negatives; if these are too many, the easiest go."""
-        kept = {key: entry for key, entry in self.entries.items() if entry[3] < 0}
+        kept = {key: entry for key, entry in self.entries.items() if entry.target < 0}
         self.entries = kept | {entry[:2]: entry for entry in entries}
         weights = template.weights
-        negative = [key for key, entry in self.entries.items() if entry[3] < 0]
-        scores = [float(weights @ self.entries[key][4]) for key in negative]
+        negative = [key for key, entry in self.entries.items() if entry.target < 0]
+        scores = [float(weights @ self.entries[key].features) for key in negative]
         for i in np.argsort(scores)[: max(0, len(negative) - MOST_NEGATIVES)]:
             del self.entries[negative[i]]
+
+    def arrays(self) -> dict[str, Array]:
+        """Return all that the entries are computed from, in their order."""
+        columns = [*zip(*self.entries.values(), strict=True)]
+        return dict(zip(Entry._fields[:-1], map(np.array, columns), strict=False))
+
+    def restore(
+        self,
+        arrays: dict[str, Array],
+        template: Template,
+        begins: Array,
+        pyramid_of: Callable[[int], Levels],
+        n_jobs: int | None,
+    ) -> None:
+        """Enter the entries that :meth:`arrays` was made of."""
+        side, window, image, target, moved = (arrays[name] for name in Entry._fields[:-1])
+
+        def entries(place: int) -> list[Entry]:
+            pyramid = pyramid_of(place)
+            found = []
+            for k in np.unique(side[image == place]):
+                own = np.flatnonzero((image == place) & (side == k))
+                places = window[own] - begins[place]
+                rows = _features(template, int(k), pyramid, places, moved[own])
+                found += [
+                    Entry(int(k), int(window[i]), place, float(target[i]), moved[i], row)
+                    for i, row in zip(own, rows, strict=True)
+                ]
+            return found
+
+        made = _each_image([int(place) for place in np.unique(image)], entries, n_jobs)
+        by_key = {entry[:2]: entry for entry in made}
+        order = [(int(k), int(place)) for k, place in zip(side, window, strict=True)]
+        self.entries = {key: by_key[key] for key in order}
 
     def rows(self) -> HardRows:
         """Return all entries."""
         entries = [*self.entries.values()]
-        features = np.stack([entry[4] for entry in entries])
-        targets, image = (np.array([entry[k] for entry in entries]) for k in (3, 2))
+        features = np.stack([entry.features for entry in entries])
+        targets = np.array([entry.target for entry in entries])
+        image = np.array([entry.image for entry in entries])
         return HardRows(features, targets, np.ones(len(targets)), image)
 
 

@@ -15,6 +15,7 @@ cells under root and parts, the displacements and a constant, the *features* of 
 Discriminatively Trained Part-Based Models*, 2010.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -197,8 +198,8 @@ class Template:
         core.deform(scores.reshape(grid), self.deformation[part], REACH, best, down, across)
         return down, across
 
-    def features(self, pyramid: Levels, which: Array) -> Array:
-        """Return the features of windows with their parts at their best places.
+    def features(self, pyramid: Levels, which: Array, moved: Array | None = None) -> Array:
+        """Return the features of windows with their parts at their best places, or at given ones.
 
         The product with :attr:`weights` is the score.
 
@@ -208,6 +209,8 @@ class Template:
             The image, with nodes if the template has parts.
         which : int array of shape (n,)
             Numbers of windows.
+        moved : int array of shape (n, n_parts, 2), optional
+            Displacements of the parts, as :meth:`placements` returns them.
 
         Returns
         -------
@@ -215,7 +218,7 @@ class Template:
         """
         out = np.empty((len(which), self.weights.size), np.float32)
         level, ys, xs = pyramid.places(which, self.shape)
-        moved = self.placements(pyramid, which)
+        moved = self.placements(pyramid, which) if moved is None else moved
         for i, (number, y, x) in enumerate(zip(level, ys, xs, strict=True)):
             under = [pyramid.window(number, y, x, self.shape).ravel()]
             for p, (dy, dx) in enumerate(moved[i]):
@@ -238,3 +241,9 @@ class Template:
             out[:, begin : begin + part] = own[:, mirror_order((PART_SIDE, PART_SIDE))]
             out[:, root + self.n_parts * part + 4 * p + 1] *= -1
         return out
+
+
+def smallest_object(shapes: Sequence[Shape]) -> Shape:
+    """Return the rows and columns of cells of the object that every template fits in."""
+    rows, columns = np.min(shapes, axis=0) - 2 * CONTEXT
+    return int(rows), int(columns)

@@ -19,7 +19,8 @@ for all rows and a lower bound of it.
 Models*, 2010, section 4.3, has the set; the bound is that of a relaxation.
 """
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,46 @@ from hilbin.solvers.problem import Callback
 FIRST_ROWS = 2000  # negatives drawn at random that the set begins with
 MOST_NEW = 5000  # rows that join it at once
 LOOSE = 0.1  # largest tolerance of the solution of a working set
+
+
+@dataclass(frozen=True, eq=False)
+class Descent:
+    """How far a solution is: all that the next pass depends on.
+
+    Parameters
+    ----------
+    working : int array
+        The working set.
+    coef : array of shape (1, n_weights)
+        Weights of the least value so far.
+    value : float
+        That value.
+    bound : float
+        Lower bound of the least value.
+    n_iter : int
+        Passes over all rows.
+    """
+
+    working: Array
+    coef: Array = field(default_factory=lambda: np.empty((1, 0), np.float32))
+    value: float = np.inf
+    bound: float = 0.0
+    n_iter: int = 0
+
+    def arrays(self) -> dict[str, Array]:
+        """Return the fields as arrays."""
+        return {one.name: np.asarray(getattr(self, one.name)) for one in fields(self)}
+
+    @classmethod
+    def of(cls, arrays: dict[str, Array]) -> "Descent":
+        """Return what :meth:`arrays` was made of."""
+        numbers = float(arrays["value"]), float(arrays["bound"]), int(arrays["n_iter"])
+        return cls(arrays["working"], arrays["coef"], *numbers)
+
+    @property
+    def share(self) -> float:
+        """The gap relative to the value."""
+        return (self.value - self.bound) / self.value if self.n_iter else np.inf
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,12 +104,13 @@ def minimize_hinge(
     rows: Any,
     targets: Array,
     weights: Array,
-    working: Array,
+    start: Descent,
     *,
     constant: float,
     tol: float,
     max_iter: int,
     callback: Callback | None = None,
+    keep: Callable[[Descent], object] = lambda state: None,
 ) -> Solved:
     """Minimize the hinge loss of all rows; the module says how, and when it stops.
 
@@ -80,8 +122,8 @@ def minimize_hinge(
         1 and -1.
     weights : array of shape (n,)
         Weight of every row.
-    working : int array
-        Rows to begin with.
+    start : Descent
+        Rows to begin with, or what ``keep`` was given: the result is the same bit for bit.
     constant : float
         Square of the constant feature, the last.
     tol : float
@@ -90,24 +132,36 @@ def minimize_hinge(
         Largest number of passes over all rows.
     callback : callable, optional
         Called after every pass with their number and the relative gap; false ends the descent.
+    keep : callable
+        Called after every pass that does not end the descent before its time.
     """
-    value, bound, share = np.inf, 0.0, np.inf
-    coef = scores = np.empty(0)
-    going, n_iter, loss, root = True, 0, Hinge(), np.sqrt(constant)
-    while going and share > tol and n_iter < max_iter:
-        risk = Risk(rows.chosen(working), loss, targets[working], weights[working], constant)
+
+    def scores_of(coef: Array) -> Array:
+        bias = np.float32(np.sqrt(constant) * coef[0, -1])
+        return np.asarray(rows.scores(coef[:, :-1])[:, 0] + bias)
+
+    state, going, loss = start, True, Hinge()
+    scores = scores_of(state.coef) if state.n_iter else np.empty(0)
+    while going and state.share > tol and state.n_iter < max_iter:
+        some, share = state.working, state.share
+        risk = Risk(rows.chosen(some), loss, targets[some], weights[some], constant)
         inner = bundle(risk, 1.0, tol=max(tol / 2, min(LOOSE, share / 8)))
-        bound = max(bound, float(np.sum(inner.objective) - np.sum(inner.gap)))  # of one task
-        found = rows.scores(inner.coef[:, :-1])[:, 0] + np.float32(root * inner.coef[0, -1])
+        bound = max(state.bound, float(np.sum(inner.objective) - np.sum(inner.gap)))  # of one task
+        coef, found = inner.coef, scores_of(inner.coef)
         losses = loss.value(targets, found)
-        total = 0.5 * float(np.square(inner.coef, dtype=np.float64).sum()) + float(weights @ losses)
-        if total < value:
-            value, coef, scores = total, inner.coef, found
-        n_iter, share = n_iter + 1, (value - bound) / value
-        working = _enlarged(working, losses * (weights > 0))
-        going = callback is None or callback(n_iter, share)
-    result = Result(coef, np.empty(0), value, value - bound, n_iter, bool(share <= tol))
-    return Solved(result, scores, working)
+        value = 0.5 * float(np.square(coef, dtype=np.float64).sum()) + float(weights @ losses)
+        if value < state.value:
+            scores = found
+        else:
+            value, coef = state.value, state.coef
+        working = _enlarged(some, losses * (weights > 0))
+        state = Descent(working, coef, value, bound, state.n_iter + 1)
+        going = callback is None or callback(state.n_iter, state.share)
+        if going:
+            keep(state)
+    gap, done = state.value - state.bound, bool(state.share <= tol)
+    result = Result(state.coef, np.empty(0), state.value, gap, state.n_iter, done)
+    return Solved(result, scores, state.working)
 
 
 def _enlarged(working: Array, losses: Array) -> Array:

@@ -159,8 +159,10 @@ class Fit:
         tol: float,
         max_iter: int,
         starts: Sequence[Any] | None = None,
+        begin: Callable[..., list[Result] | None] | None = None,
         exact: tuple[float, int] | None = None,
         n_jobs: int | None = None,
+        sizes: Sequence[float] | None = None,
     ) -> list[Result]:
         """Solve all problems, ``n_jobs`` of them side by side.
 
@@ -172,30 +174,44 @@ class Fit:
             Its tolerance, and the limit of its sweeps, steps or passes.
         starts : sequence, optional
             Where every problem starts.
+        begin : callable, optional
+            ``begin(tol=, max_iter=, exact=, n_jobs=)`` makes the first steps of all problems in one
+            go; ``solver`` goes on where they did not suffice. Nobody watches it: where somebody
+            does it is not called. It can return None.
         exact : (float, int), optional
             Tolerance and limit of the second solution of problems of few rows, to rounding.
         n_jobs : int, optional
             Threads.
+        sizes : sequence of float, optional
+            What the time of every problem grows with: of several side by side the largest begin.
 
         Notes
         -----
         After an interrupt, problems that have not begun are solved as far as one sweep takes them.
         """
         self.max_iter = max_iter
-        results: dict[int, Result] = {}
+        course: dict[str, Any] = {"tol": tol, "max_iter": max_iter}
+        begun = self._begun(begin, starts, **course, exact=exact, n_jobs=n_jobs)
+        results = {k: r for k, r in enumerate(begun) if r.converged or r.n_iter >= max_iter}
 
         def task(k: int, _: int = 0) -> None:
-            start = None if starts is None else starts[k]
+            start, done = (starts[k], 0) if starts else (None, 0)
+            if begun:
+                start, done = begun[k].dual, begun[k].n_iter
+            left = course | {"max_iter": max_iter - done, "start": start}
             with self.problem(k) as callback:
-                result = solver(k, tol=tol, max_iter=max_iter, start=start, callback=callback)
+                result = solver(k, **left, callback=callback)
+            result = replace(result, n_iter=result.n_iter + done) if done else result
             if exact is not None and result.converged and len(result.coef) <= SMALL:
                 again = solver(k, tol=exact[0], max_iter=exact[1], start=result.dual, callback=None)
                 result = replace(again, converged=True, n_iter=result.n_iter)
             results[k] = result
             self.say(k, result)
 
-        jobs = min(effective_n_jobs(n_jobs), len(self.names))
-        parts = parallel.ranges(len(self.names), 1)
+        parts = [(k, k + 1) for k in range(len(self.names)) if k not in results]
+        jobs = min(effective_n_jobs(n_jobs), len(parts))
+        if sizes is not None and jobs > 1:  # the last to begin should be short
+            parts.sort(key=lambda part: -sizes[part[0]])
         with parallel.blas_threads(1 if jobs > 1 else None):
             try:
                 if jobs > 1:
@@ -207,6 +223,20 @@ class Fit:
                 self._interrupt()
                 parallel.run(task, [part for part in parts if part[0] not in results], jobs)
         return [results[k] for k in range(len(self.names))]
+
+    def _begun(
+        self, begin: Callable[..., list[Result] | None] | None, starts: Any, **course: Any
+    ) -> list[Result]:
+        """Return what ``begin`` has solved, or nothing where it is not called."""
+        model = self.estimator
+        watched = self._context is not None or model.verbose > 0 or model.max_time is not None
+        if begin is None or starts or watched:
+            return []
+        try:
+            return begin(**course) or []
+        except KeyboardInterrupt:
+            self._interrupt()
+            return []
 
     @contextmanager
     def problem(self, number: int) -> Iterator[Callback]:

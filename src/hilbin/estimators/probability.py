@@ -31,6 +31,7 @@ from scipy.special import expit, softmax
 from sklearn.isotonic import IsotonicRegression
 
 from hilbin._arrays import Array
+from hilbin._core import core
 from hilbin._parameters import estimator, require_choice
 from hilbin._state import require, require_attributes, require_offsets, require_vector
 from hilbin.estimators._fit import ScoreClassifier
@@ -360,7 +361,10 @@ def row_keys(X: Any) -> Array:
         X = groups.transpose(1, 0, 2).reshape(groups.shape[1], -1)
     random = np.random.default_rng(0)
     factors = random.integers(2**63, size=X.shape[1], dtype=np.uint64) * np.uint64(2) + np.uint64(1)
-    if sp.issparse(X):
+    if X.dtype in (np.float32, np.float64):
+        keys = np.empty(X.shape[0], np.uint64)
+        core.row_keys(*_parts(X), factors, keys)
+    elif sp.issparse(X):
         sums = np.zeros(X.nnz + 1, np.uint64)
         np.cumsum(_bits(X.data) * factors[X.indices], out=sums[1:])
         keys = sums[X.indptr[1:]] - sums[X.indptr[:-1]]
@@ -369,6 +373,13 @@ def row_keys(X: Any) -> Array:
         for begin, end in ranges(X.shape[0], max(1, AT_ONCE // max(1, X.shape[1]))):
             keys[begin:end] = (_bits(X[begin:end]) * factors).sum(axis=1)
     return (keys >> np.uint64(1)).astype(np.int64)
+
+
+def _parts(X: Any) -> tuple[Array, Array, Array]:
+    """Return values, column indices and row pointers; the last two empty if the rows are dense."""
+    if not sp.issparse(X):
+        return np.ascontiguousarray(X).ravel(), np.empty(0, np.int32), np.empty(0, np.int64)
+    return X.data, X.indices.astype(np.int32, copy=False), X.indptr.astype(np.int64)
 
 
 def _bits(values: Array) -> Array:

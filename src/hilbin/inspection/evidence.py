@@ -59,7 +59,7 @@ class VisualWord:
     shape : Shape
         What the word adds to the scores, as a function of how often it occurs.
     label : int
-        Class for which the word matters, as an index of :attr:`Evidence.classes`.
+        Class for which the word matters, as an index of ``Evidence.classes``.
     patches : sequence of uint8 arrays of shape (h, w) or (h, w, 3)
         Patches of images with this word; the first 16 are shown.
 

@@ -97,7 +97,7 @@ class ImageExplainer:
         return class_scores(self.model, rows) if self.parts is None else self.parts.scores(rows)
 
     def of(self, image: Array) -> "ImageParts":
-        """Return the parts of an image, as :meth:`read` of the features returns it."""
+        """Return the parts of an image, as ``read`` of the features returns it."""
         return ImageParts(self, image)
 
 

@@ -10,7 +10,7 @@ from hilbin.kernels.columns import OnColumns
 from hilbin.kernels.combine import Product, Sum, WeightedSum, product_kernel
 from hilbin.kernels.exponential import Exponential
 from hilbin.kernels.gcs import GCS, geometric_profile
-from hilbin.kernels.graph import commute_kernel, knn_graph
+from hilbin.kernels.graph import commute_kernel, diffusion_kernel, knn_graph
 from hilbin.kernels.hellinger import Hellinger
 from hilbin.kernels.intersection import Intersection
 from hilbin.kernels.jensen_shannon import JensenShannon
@@ -65,6 +65,7 @@ __all__ = [
     "alignment_gradient",
     "check_kernel",
     "commute_kernel",
+    "diffusion_kernel",
     "flips",
     "geometric_profile",
     "is_psd",

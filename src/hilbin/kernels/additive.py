@@ -72,6 +72,12 @@ class AdditiveKernel(Kernel):
     def _gram(self, X: Matrix, Y: Matrix | None, n_jobs: int | None) -> Array:
         return pairwise_sum(self._compiled() or self.tabulated(X, Y), X, Y, n_jobs)
 
+    def _gram_into(self, X: Matrix, Y: Matrix | None, n_jobs: int | None, out: Array) -> None:
+        if type(self)._gram is AdditiveKernel._gram:
+            pairwise_sum(self._compiled() or self.tabulated(X, Y), X, Y, n_jobs, out)
+        else:
+            super()._gram_into(X, Y, n_jobs, out)
+
     def _against(self, Y: Matrix, n_jobs: int | None) -> Callable[[Matrix], Array]:
         op = self._compiled()  # a tabulated one spans the values of both sides
         return super()._against(Y, n_jobs) if op is None else sums_against(op, Y, n_jobs)

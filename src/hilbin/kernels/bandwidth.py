@@ -16,6 +16,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from hilbin._arrays import Array, Matrix
+from hilbin._core import core
 
 SAMPLE_ROWS = 2000
 
@@ -91,18 +92,28 @@ def sample(X: Matrix, random_state: Any) -> Matrix:
 
 def statistic(rule: Rule | Sparsity, distances: Array, name: str) -> float:
     """Return the rule's number for a square matrix of distances; ``name`` is what it sets."""
-    rows = [row[i + 1 :] for i, row in enumerate(distances)]  # indices of pairs would take longer
-    pairs = np.concatenate(rows, dtype=np.float64)
-    if not pairs.size:
+    n = len(distances)
+    if n < 2:
         raise ValueError(f"{name}={rule!r} needs at least two rows, got 1 sample")
     if rule == "mean":
-        value = float(pairs.mean())
+        pairs = np.concatenate([row[i + 1 :] for i, row in enumerate(distances)])
+        value = float(np.mean(pairs, dtype=np.float64))
     elif isinstance(rule, Sparsity):
-        value = float(np.quantile(pairs, 1 - rule.zeros))
+        value = quantile_above(distances, 1 - rule.zeros)
     else:
-        value = float(np.quantile(pairs, rule.q if isinstance(rule, Quantile) else 0.5))
+        value = quantile_above(distances, rule.q if isinstance(rule, Quantile) else 0.5)
     if value > 0:
         return value
     raise ValueError(
         f"{name}={rule!r} is 0 on this data: too many rows are identical; give a number"
     )
+
+
+def quantile_above(values: Array, q: float) -> float:
+    """Return the quantile of the entries above the diagonal, as :func:`numpy.quantile` has it."""
+    n = len(values)
+    at = q * (n * (n - 1) // 2 - 1)
+    low, high = core.ranked_above(np.ascontiguousarray(values), int(at))
+    share = at - int(at)
+    # the end that is nearer first: the result is between both, whatever rounding does
+    return low + (high - low) * share if share < 0.5 else high - (high - low) * (1 - share)

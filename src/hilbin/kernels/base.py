@@ -20,10 +20,12 @@ from hilbin import _parameters
 from hilbin._arrays import Array, Matrix, check_pair, check_rows, to_dense
 from hilbin.kernels.bandwidth import Sparsity, is_rule
 from hilbin.kernels.pairwise import Op
+from hilbin.parallel import ranges
 
 LEAST_OTHERS = 0.1  # sum of a row's other entries, in units of its own, below which a matrix warns
 LEAST_ROWS = 20  # fewer rows say little about a kernel
 SAMPLE_ROWS = 200  # rows whose sums are looked at
+BLOCK = 2048  # rows and columns that are computed together where the matrix is rounded
 
 
 class NotPositiveDefiniteWarning(UserWarning):
@@ -59,6 +61,24 @@ class Kernel:
     def _diag(self, X: Matrix) -> Array:
         raise NotImplementedError
 
+    def _gram_into(self, X: Matrix, Y: Matrix | None, n_jobs: int | None, out: Array) -> None:
+        """Write ``_gram(X, Y, n_jobs)`` to an array, without another one where that is easy."""
+        np.copyto(out, to_dense(self._gram(X, Y, n_jobs)), casting="same_kind")
+
+    def _gram_as(self, X: Matrix, dtype: Any, n_jobs: int | None) -> Array:
+        """Return the symmetric matrix in another dtype, each value computed once, in that of ``X``.
+
+        Blocks are rounded one by one, so that the matrix is in memory once.
+        """
+        parts = ranges(X.shape[0], BLOCK)
+        K = np.empty((X.shape[0], X.shape[0]), dtype)
+        for b, e in parts:
+            K[b:e, b:e] = self._gram(X[b:e], None, n_jobs)
+            for c, f in parts[: b // BLOCK]:
+                block = self._gram(X[b:e], X[c:f], n_jobs)
+                K[b:e, c:f], K[c:f, b:e] = block, block.T
+        return K
+
     def _against(self, Y: Matrix, n_jobs: int | None) -> Callable[[Matrix], Any]:
         """Return ``X -> _gram(X, Y)``, which may compute once what belongs to ``Y`` alone."""
         return lambda X: self._gram(X, Y, n_jobs)
@@ -81,14 +101,24 @@ class Kernel:
 
     def _require_resolved(self) -> None:
         """Raise if a parameter is still a rule."""
+        for kernel, name, value in self._rules():
+            raise ValueError(
+                f"{name}={value!r} of {kernel!r} is a rule, not a number: "
+                "take kernel.resolve(X), with X the training rows"
+            )
+
+    @property
+    def _has_rules(self) -> bool:
+        """Whether a parameter, of this kernel or one inside, is a rule."""
+        return any(True for _ in self._rules())
+
+    def _rules(self) -> Iterator[tuple["Kernel", str, Any]]:
+        """Give the parameters that are rules: the kernel, the name and the rule."""
         for inner in self._inner():
-            inner._require_resolved()
+            yield from inner._rules()
         for name, value in self.get_params(deep=False).items():
             if is_rule(value) or isinstance(value, Sparsity):
-                raise ValueError(
-                    f"{name}={value!r} of {self!r} is a rule, not a number: "
-                    "take kernel.resolve(X), with X the training rows"
-                )
+                yield self, name, value
 
     def _inner(self) -> list["Kernel"]:
         """Return the kernels that this one is made of."""
@@ -128,7 +158,14 @@ class Kernel:
         return kernel, *check_pair(X, Y, nonnegative=kernel._demand())
 
     # What everyone uses.
-    def gram(self, X: object, Y: object | None = None, *, n_jobs: int | None = None) -> Any:
+    def gram(
+        self,
+        X: object,
+        Y: object | None = None,
+        *,
+        n_jobs: int | None = None,
+        out: Array | None = None,
+    ) -> Any:
         """Compute the Gram matrix ``K_ij = k(x_i, y_j)``.
 
         Parameters
@@ -137,17 +174,54 @@ class Kernel:
             ``Y=None`` means ``X``: the matrix is symmetric and half the work is saved.
         n_jobs : int, optional
             Threads, as in joblib.
+        out : ndarray of shape (n, m), optional
+            Where the matrix is written: C-contiguous and of its dtype, so that many matrices of one
+            size need one piece of memory, whose pages are fresh but once.
 
         Returns
         -------
         K : ndarray of shape (n, m), or CSR for a kernel of compact support
-            float32 if the data is float32, else float64.
+            float32 if the data is float32, else float64; ``out``, if that is given.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from hilbin.kernels import Intersection
+        >>> X, K = np.array([[1.0, 2.0], [3.0, 0.0]]), np.empty((2, 2))
+        >>> Intersection().gram(X, out=K) is K
+        True
+        >>> K
+        array([[3., 1.],
+               [1., 3.]])
         """
         kernel, x, y = self._ready(X, Y)
+        if out is not None:
+            if kernel.compact:
+                raise ValueError(f"out is dense, but the Gram matrix of {kernel!r} is sparse")
+            kernel._fill(x, y, n_jobs, out)
+            return out
         K = kernel._gram(x, y, n_jobs)
         if y is None:
             warn_near_identity(self, K)
         return K
+
+    def _fill(self, x: Matrix, y: Matrix | None, n_jobs: int | None, out: Array) -> None:
+        """Write the dense Gram matrix of checked rows to an array, which is checked first."""
+        other = x if y is None else y
+        wanted = (x.shape[0], other.shape[0]), x.dtype
+        if not isinstance(out, np.ndarray) or (out.shape, out.dtype) != wanted:
+            found = (
+                f"{out.dtype} of shape {out.shape}" if isinstance(out, np.ndarray) else type(out)
+            )
+            raise ValueError(
+                f"out must be an array of {wanted[1]} of shape {wanted[0]}, got {found}"
+            )
+        if not (out.flags.c_contiguous and out.flags.writeable and out.flags.aligned):
+            raise ValueError("out must be C-contiguous and writeable")
+        for rows in (x, other):
+            if np.may_share_memory(out, rows.data if sp.issparse(rows) else rows):
+                raise ValueError("out shares memory with X or Y, which would be overwritten")
+        self._gram_into(x, y, n_jobs, out)
 
     def diag(self, X: object) -> Array:
         """Compute ``k(x_i, x_i)`` for every row, in float64."""
@@ -204,12 +278,17 @@ class Kernel:
         kernel, x, y = self._ready(X, Y)
         return LazyGram(kernel, x, x if y is None else y, memory, n_jobs)
 
-    def __call__(self, X: object, Y: object | None = None) -> Any:
+    def __call__(self, X: object, Y: object | None = None, *, out: Array | None = None) -> Any:
         """Compute the dense Gram matrix, or the number ``k(x, y)`` of two vectors.
 
         This is the form scikit-learn takes: ``SVC(kernel=k)``. Threads come from
-        ``joblib.parallel_config``.
+        ``joblib.parallel_config``. The matrix is written to ``out``, if that is given, as by
+        :meth:`gram`.
         """
+        if out is not None:
+            kernel, x, y = self._ready(X, Y)
+            kernel._fill(x, y, None, out)
+            return out
         if not sp.issparse(X) and np.ndim(X) == 1:  # type: ignore[arg-type]
             y = X if Y is None else Y
             return float(to_dense(self.gram(np.atleast_2d(X), np.atleast_2d(y)))[0, 0])  # type: ignore[call-overload]

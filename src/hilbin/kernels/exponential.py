@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from hilbin._arrays import Array, Matrix, to_dense
 from hilbin.kernels.bandwidth import Rule, is_rule, sample, statistic
 from hilbin.kernels.base import Kernel, require_positive
-from hilbin.kernels.pairwise import Op, pairwise_sum, rowwise, sums_against
+from hilbin.kernels.pairwise import Op, finished_sums, pairwise_sum, rowwise, sums_against
 from hilbin.kernels.wrap import WrapperKernel
 from hilbin.parallel import ranges
 
@@ -52,19 +52,35 @@ class Exponential(WrapperKernel):
             require_positive(self, "gamma")
 
     def _gram(self, X: Matrix, Y: Matrix | None, n_jobs: int | None) -> Array:
-        return self._falling(self._distances(X, Y, n_jobs), n_jobs)
+        op = self._direct(X)
+        if op is None:
+            return rowwise(self._distances(X, Y, n_jobs), self._fall, n_jobs)
+        return finished_sums(op, X, Y, self._fall, n_jobs)
+
+    def _gram_into(self, X: Matrix, Y: Matrix | None, n_jobs: int | None, out: Array) -> None:
+        op = self._direct(X)
+        if op is None:
+            super()._gram_into(X, Y, n_jobs, out)
+        else:
+            finished_sums(op, X, Y, self._fall, n_jobs, out=out)
+
+    def _gram_as(self, X: Matrix, dtype: Any, n_jobs: int | None) -> Array:
+        op = self._direct(X)
+        if op is None:
+            return super()._gram_as(X, dtype, n_jobs)
+        return finished_sums(op, X, None, self._fall, n_jobs, dtype=dtype)
 
     def _against(self, Y: Matrix, n_jobs: int | None) -> Callable[[Matrix], Array]:
         op = self._direct(Y)
         if op is not None:
             sums = sums_against(op, Y, n_jobs)
-            return lambda X: self._falling(sums(X), n_jobs)
+            return lambda X: rowwise(sums(X), self._fall, n_jobs)
         inner, y, known = self.kernel._against(Y, n_jobs), self.kernel._diag(Y), EqualRows(Y)
 
         def gram(X: Matrix) -> Array:
             D = _subtracted(to_dense(inner(X)), self.kernel._diag(X), y, n_jobs)
             known.set_zero(D, EqualRows(X))
-            return self._falling(D, n_jobs)
+            return rowwise(D, self._fall, n_jobs)
 
         return gram
 
@@ -82,15 +98,10 @@ class Exponential(WrapperKernel):
         (rows if Y is None else EqualRows(Y)).set_zero(D, rows)
         return D
 
-    def _falling(self, D: Array, n_jobs: int | None) -> Array:
-        """Replace ``D`` by ``exp(-gamma D)``."""
-        rate = D.dtype.type(-float(self.gamma))  # type: ignore[arg-type]
-
-        def fall(part: Array, _: slice) -> None:
-            part *= rate
-            np.exp(part, out=part)
-
-        return rowwise(D, fall, n_jobs)
+    def _fall(self, part: Array, _: slice) -> None:
+        """Replace distances ``d`` by ``exp(-gamma d)``."""
+        part *= part.dtype.type(-float(self.gamma))  # type: ignore[arg-type]
+        np.exp(part, out=part)
 
     def _diag(self, X: Matrix) -> Array:
         return np.ones(X.shape[0])

@@ -1,4 +1,4 @@
-r"""Graphs of neighbors under a kernel, and the kernel of commute times on a graph.
+r"""Graphs of neighbors under a kernel, and kernels of commute times and diffusion on a graph.
 
 **Neighbors.** Squared distances are those in the exponent of a kernel that is an exponential
 (:math:`\|x - y\|^2` of the Gaussian, half of chi-squared of ``Exponential(Chi2())``), and
@@ -14,9 +14,16 @@ the shortest tree between them, by edges of the smallest weight there is.
 walk from :math:`i` to :math:`j` and back. So :math:`L^+` is a Gram matrix whose distances know the
 shape of the data: rows that many short paths join are near each other.
 
-**References.** L. Zelnik-Manor and P. Perona, *Self-Tuning Spectral Clustering*, 2004. F. Fouss, A.
-Pirotte, J.-M. Renders and M. Saerens, *Random-Walk Computation of Similarities between Nodes of a
-Graph*, 2007. C. Lampert, *Kernel Methods in Computer Vision*, section 8.1.
+**Diffusion.** A random walk that leaves nodes at rate 1 for :math:`t` units of time has the kernel
+:math:`\exp(-t (I - D^{-1/2} W D^{-1/2}))`, positive definite like every exponential of a symmetric
+matrix. It is 0 between components; the longer the walk, the larger the neighborhoods it knows. As
+the weights are no less than 0, the terms of :math:`e^{-t} \sum_k t^k S^k / k!`, :math:`S = D^{-1/2}
+W D^{-1/2}`, are not either, and its sum loses no digits.
+
+**References.** R. Kondor and J. Lafferty, *Diffusion Kernels on Graphs and Other Discrete
+Structures*, 2002. L. Zelnik-Manor and P. Perona, *Self-Tuning Spectral Clustering*, 2004. F. Fouss,
+A. Pirotte, J.-M. Renders and M. Saerens, *Random-Walk Computation of Similarities between Nodes of
+a Graph*, 2007. C. Lampert, *Kernel Methods in Computer Vision*, section 8.1.
 """
 
 from typing import Any
@@ -27,7 +34,7 @@ import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components, laplacian, minimum_spanning_tree
 
 from hilbin._arrays import Array, Matrix, check_rows
-from hilbin._parameters import require_choice, require_whole
+from hilbin._parameters import require_choice, require_positive, require_whole
 from hilbin.kernels.base import Kernel
 from hilbin.kernels.scaling import square
 
@@ -112,15 +119,59 @@ def commute_kernel(W: Any) -> Array:
            [-0.111,  0.222, -0.111],
            [-0.444, -0.111,  0.556]])
     """
-    W = square(check_rows(W, "W", nonnegative="commute_kernel"), "W")
-    if np.abs(W - W.T).max() > 1e-10 * max(1.0, W.max()):
-        raise ValueError("W must be symmetric")
+    W = _weights(W, "commute_kernel")
     _, labels = connected_components(sp.csr_array(W), directed=False)
     same = labels[:, None] == labels
     null = same / np.bincount(labels)[labels]  # onto what is constant on every component
     scale = max(float(W.sum(axis=1).max()), np.finfo(float).tiny)
     found: Array = scipy.linalg.inv(laplacian(W) + scale * null) - null / scale
     return np.where(same, (found + found.T) / 2, 0.0)
+
+
+def diffusion_kernel(W: Any, time: float = 1.0) -> Array:
+    r"""Compute the kernel of diffusion on a graph, :math:`\exp(-t (I - D^{-1/2} W D^{-1/2}))`.
+
+    Parameters
+    ----------
+    W : array-like or sparse of shape (n, n)
+        Symmetric weights of edges, >= 0, as of :func:`knn_graph`; :math:`D` are their sums.
+    time : float > 0, default 1
+        How long a random walk takes that leaves nodes at rate 1: :math:`t`.
+
+    Returns
+    -------
+    K : ndarray of shape (n, n)
+        Gram matrix. A node without edges has the kernel :math:`e^{-t}` with itself.
+
+    Examples
+    --------
+    >>> from hilbin.kernels import diffusion_kernel
+    >>> diffusion_kernel([[0, 1, 0], [1, 0, 0], [0, 0, 0]]).round(3)
+    array([[0.568, 0.432, 0.   ],
+           [0.432, 0.568, 0.   ],
+           [0.   , 0.   , 0.368]])
+    """
+    require_positive("time", time)
+    W = sp.csr_array(_weights(W, "diffusion_kernel"))
+    degrees = np.asarray(W.sum(axis=1))
+    roots = np.sqrt(np.divide(1, degrees, out=np.zeros_like(degrees), where=degrees > 0))
+    S = sp.diags_array(roots) @ W @ sp.diags_array(roots)
+    term = np.exp(-time) * np.eye(W.shape[0])
+    found, k = term.copy(), 0
+    while k < time or term.max(initial=0) > np.finfo(float).eps * found.max(initial=1):
+        k += 1
+        term = S @ term
+        term *= time / k
+        found += term
+    return (found + found.T) / 2
+
+
+def _weights(W: Any, name: str) -> Array:
+    """Return the weights of a graph as a dense matrix; ``name`` is whose they are."""
+    found = square(check_rows(W, "W", nonnegative=name), "W")
+    if np.abs(found - found.T).max() > 1e-10 * max(1.0, found.max()):
+        raise ValueError("W must be symmetric")
+    return found
 
 
 def squared_distances(K: Any) -> Array:

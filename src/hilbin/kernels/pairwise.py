@@ -1,11 +1,14 @@
 """Matrices over all pairs of rows, computed by threads.
 
 :func:`pairwise_sum` computes ``out[i, j] = sum_d op(x_id, y_jd)`` in the compiled core;
-:func:`rowwise` then changes such a matrix in place, a few rows at a time.
+:func:`rowwise` then changes such a matrix in place, a few rows at a time. :func:`finished_sums`
+does both, and for the symmetric matrix of dense rows half of it: bands of rows are computed,
+changed and rounded while they are in the cache, so that memory is touched once.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +23,9 @@ ROWS_PER_TASK = 96  # the rows that the core takes at a time, and a multiple of 
 FEWEST_ROWS = 8  # fewer leave a panel half used
 ROWS_PER_PACKING = 8192  # packing fewer takes less time than starting threads
 CACHED_BYTES = 1 << 18  # of the rows that are changed in place at a time
+
+
+Change: TypeAlias = Callable[[Array, slice], object]  # of some rows of a matrix, and which
 
 
 @dataclass(frozen=True)
@@ -42,13 +48,50 @@ class Op:
         return [np.asarray(plane, dtype=dtype) for plane in prepared]
 
 
-def pairwise_sum(op: Op, X: Matrix, Y: Matrix | None, n_jobs: int | None) -> Array:
-    """Return the matrix of sums, symmetric and at half the work if ``Y`` is None."""
+def pairwise_sum(
+    op: Op, X: Matrix, Y: Matrix | None, n_jobs: int | None, out: Array | None = None
+) -> Array:
+    """Return the matrix of sums, symmetric and at half the work if ``Y`` is None.
+
+    It is written to ``out``, if that is given.
+    """
     if sp.issparse(X):
-        return _sparse_sum(op, X, Y, n_jobs)
+        sums = _sparse_sum(op, X, Y, n_jobs)
+        return sums if out is None else _copied(sums, out)
     x = _prepared(op, X, n_jobs)
     y = x if Y is None else _prepared(op, Y, n_jobs)
-    return _Panels(op, y, n_jobs).sums(x, n_jobs, symmetric=Y is None)
+    out = np.empty((len(x[0]), len(y[0])), x[0].dtype) if out is None else out
+    return _Panels(op, y, n_jobs).sums(x, n_jobs, out, symmetric=Y is None)
+
+
+def finished_sums(
+    op: Op,
+    X: Matrix,
+    Y: Matrix | None,
+    finish: Change,
+    n_jobs: int | None,
+    *,
+    out: Array | None = None,
+    dtype: npt.DTypeLike | None = None,
+) -> Array:
+    """Return the matrix of sums after ``finish(K[rows], rows)``, which changes rows in place.
+
+    It is written to ``out``, or rounded to ``dtype``, if that is given.
+    """
+    if Y is not None or sp.issparse(X):
+        K = rowwise(pairwise_sum(op, X, Y, n_jobs, out), finish, n_jobs)
+        return K if dtype is None else K.astype(dtype, copy=False)
+    x = _prepared(op, X, n_jobs)
+    panels, n = _Panels(op, x, n_jobs), len(x[0])
+    whole = np.empty((n, n), x[0].dtype if dtype is None else dtype) if out is None else out
+
+    def task(begin: int, end: int) -> None:
+        band = np.empty((end - begin, n - begin), x[0].dtype)
+        panels.sums([plane[begin:end] for plane in x], 1, band, first=begin)
+        core.spread(rowwise(band, finish, 1), whole, begin)
+
+    run(task, ranges(n, ROWS_PER_TASK), n_jobs)
+    return whole
 
 
 def sums_against(op: Op, Y: Matrix, n_jobs: int | None) -> Callable[[Matrix], Array]:
@@ -56,7 +99,12 @@ def sums_against(op: Op, Y: Matrix, n_jobs: int | None) -> Callable[[Matrix], Ar
     if sp.issparse(Y):
         return lambda X: _sparse_sum(op, X, Y, n_jobs)
     panels = _Panels(op, _prepared(op, Y, n_jobs), n_jobs)
-    return lambda X: panels.sums(_prepared(op, X, n_jobs), n_jobs)
+
+    def sums(X: Matrix) -> Array:
+        x = _prepared(op, X, n_jobs)
+        return panels.sums(x, n_jobs, np.empty((len(x[0]), Y.shape[0]), x[0].dtype))
+
+    return sums
 
 
 class _Panels:
@@ -64,6 +112,7 @@ class _Panels:
 
     def __init__(self, op: Op, y: list[Array], n_jobs: int | None):
         self.op, (self.n_rows, n_features) = op, y[0].shape
+        self.per_row = n_features * len(y)
         dtype = y[0].dtype
         width = getattr(core, f"panel_rows_{dtype.name}")(op.name)
         size = -(-self.n_rows // width) * width * n_features * len(y)
@@ -74,13 +123,24 @@ class _Panels:
 
         run(pack, ranges(self.n_rows, ROWS_PER_PACKING), n_jobs)
 
-    def sums(self, x: list[Array], n_jobs: int | None, *, symmetric: bool = False) -> Array:
-        """Return the sums of prepared rows with these; with themselves at half the work."""
-        out = np.empty((len(x[0]), self.n_rows), dtype=self.packed.dtype)
+    def sums(
+        self,
+        x: list[Array],
+        n_jobs: int | None,
+        out: Array,
+        *,
+        symmetric: bool = False,
+        first: int = 0,
+    ) -> Array:
+        """Write the sums of prepared rows with these, from the row ``first`` on, to ``out``.
+
+        With themselves it is half the work. ``first`` begins a panel.
+        """
+        packed = self.packed[first * self.per_row :]
         numbers = self.op.numbers.astype(out.dtype, copy=False)
 
         def band(begin: int, end: int) -> None:
-            core.band(self.op.name, numbers, x, self.packed, out, begin, end, symmetric)
+            core.band(self.op.name, numbers, x, packed, out, begin, end, symmetric)
 
         height = ROWS_PER_TASK
         if not symmetric:  # few rows are shared out as well
@@ -135,7 +195,12 @@ def csr_structure(X: Matrix) -> tuple[Array, Array]:
     return X.indices.astype(np.int32, copy=False), X.indptr.astype(np.int64, copy=False)
 
 
-def rowwise(K: Array, change: Callable[[Array, slice], object], n_jobs: int | None) -> Array:
+def _copied(K: Array, out: Array) -> Array:
+    np.copyto(out, K)
+    return out
+
+
+def rowwise(K: Array, change: Change, n_jobs: int | None) -> Array:
     """Call ``change(K[rows], rows)`` for a few rows at a time, and return ``K``."""
     height = max(1, CACHED_BYTES // max(1, K.shape[1] * K.itemsize))
     per_task = max(height, K.shape[0] // 64)

@@ -8,9 +8,9 @@ import numpy as np
 from scipy.special import gammaincc
 
 from hilbin._arrays import Array, Matrix
-from hilbin.kernels.bandwidth import Rule, is_rule, sample, statistic
+from hilbin.kernels.bandwidth import SAMPLE_ROWS, Rule, is_rule, sample, statistic
 from hilbin.kernels.base import Kernel, require_positive, warn_not_psd
-from hilbin.kernels.pairwise import Op, pairwise_sum, rowwise, sums_against
+from hilbin.kernels.pairwise import Op, finished_sums, rowwise, sums_against
 
 SQUARED = Op("squared", vanishes=False)
 ABSOLUTE = Op("absolute", vanishes=False)
@@ -38,7 +38,7 @@ class RadialKernel(Kernel):
 
     def _distances(self, X: Matrix, Y: Matrix | None, n_jobs: int | None) -> Array:
         assert self._terms is not None
-        return self._of_sums(pairwise_sum(self._terms, X, Y, n_jobs))
+        return finished_sums(self._terms, X, Y, lambda part, _: self._of_sums(part), n_jobs)
 
     def _of_sums(self, D: Array) -> Array:
         np.maximum(D, 0, out=D)
@@ -53,13 +53,29 @@ class RadialKernel(Kernel):
         return None
 
     def _gram(self, X: Matrix, Y: Matrix | None, n_jobs: int | None) -> Array:
-        return rowwise(self._distances(X, Y, n_jobs), self._finish, n_jobs)
+        if self._terms is None:
+            return rowwise(self._distances(X, Y, n_jobs), self._finish, n_jobs)
+        return finished_sums(self._terms, X, Y, self._finish_sums, n_jobs)
+
+    def _gram_into(self, X: Matrix, Y: Matrix | None, n_jobs: int | None, out: Array) -> None:
+        if self._terms is None:
+            super()._gram_into(X, Y, n_jobs, out)
+        else:
+            finished_sums(self._terms, X, Y, self._finish_sums, n_jobs, out=out)
+
+    def _gram_as(self, X: Matrix, dtype: Any, n_jobs: int | None) -> Array:
+        if self._terms is None:
+            return super()._gram_as(X, dtype, n_jobs)
+        return finished_sums(self._terms, X, None, self._finish_sums, n_jobs, dtype=dtype)
 
     def _against(self, Y: Matrix, n_jobs: int | None) -> Callable[[Matrix], Array]:
         if self._terms is None:
             return super()._against(Y, n_jobs)
         sums = sums_against(self._terms, Y, n_jobs)
-        return lambda X: rowwise(self._of_sums(sums(X)), self._finish, n_jobs)
+        return lambda X: rowwise(sums(X), self._finish_sums, n_jobs)
+
+    def _finish_sums(self, part: Array, rows: slice) -> None:
+        self._finish(self._of_sums(part), rows)
 
     def _finish(self, part: Array, _: slice) -> None:
         part *= self.gamma
@@ -71,8 +87,17 @@ class RadialKernel(Kernel):
     def _resolve(self, X: Matrix, random_state: Any) -> Self:
         if not is_rule(self.gamma):
             return self
-        distances = self._distances(sample(X, random_state), None, None)
+        return self._by_rule(self._distances(sample(X, random_state), None, None))
+
+    def _by_rule(self, distances: Array) -> Self:
         return self.replace(gamma=1 / statistic(self.gamma, distances, "gamma"))  # type: ignore[arg-type]
+
+    def _resolved_gram(self, X: Matrix, random_state: Any) -> Array:
+        """Return the Gram matrix by a rule; distances that both need are computed once."""
+        if X.shape[0] > SAMPLE_ROWS:
+            return self._resolve(X, random_state)._gram(X, None, None)
+        distances = self._distances(X, None, None)
+        return rowwise(distances, self._by_rule(distances)._finish, None)
 
 
 @dataclass(frozen=True, repr=False)

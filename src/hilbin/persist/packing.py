@@ -2,10 +2,10 @@ r"""Arrays of compact files: rounded where a class allows it, and packed without
 
 **Rounding.** A class names in ``_rounded`` the attributes whose numbers are added up in one unit,
 such as the contributions of features to a score: sums of many change little if each number is
-rounded to a multiple of the same step. The step is a power of two, at most 1/512 of the root mean
-square of the array, and smaller as long as the packed array is less than a quarter of what it is in
-memory. Each number changes by at most half a step. Arrays of few numbers are not rounded, as they
-take no room.
+rounded to a multiple of the same step. The step is at most 1/512 of the root mean square of the
+array, and smaller as long as the packed array is less than a quarter of what it is in memory. It
+has three significant bits, so that its multiples are exact. Each number changes by at most half a
+step. Arrays of few numbers are not rounded, as they take no room.
 
 **Packing.** The first bytes of all numbers stand side by side, then the second bytes, and so on,
 the longest axis of the array running fastest: bytes of the same meaning repeat each other, and
@@ -25,7 +25,8 @@ from hilbin._arrays import Array
 
 PARTS = 512  # of the root mean square that a step has at most
 SHARE = 0.24  # of the bytes in memory that packed ones may be if the step is smaller
-FINEST, LARGEST = 2**-8, 2**30  # smallest step, in largest ones; largest multiple of a step
+FINEST = 2**-8  # smallest step, in largest ones
+LARGEST = {4: 2**21, 8: 2**30}  # largest multiple of a step, by bytes of a number: exact
 SAMPLE = 2**18  # numbers of which the size is found
 FEW = 2**14  # numbers, below which arrays are not rounded
 CODES = np.dtype("<u4")  # the largest of n numbers is at most sqrt(n) root mean squares
@@ -35,7 +36,9 @@ MOST_RATIO, ROOM = 32, 2**26  # bytes that a file may unpack to: per byte of it,
 
 def step_of(values: Any) -> float | None:
     """Return the step to which an array may be rounded; None if it is left as it is."""
-    if not isinstance(values, np.ndarray) or values.dtype.kind != "f" or values.size < FEW:
+    if not isinstance(values, np.ndarray) or values.size < FEW:
+        return None
+    if values.dtype.kind != "f" or values.itemsize not in LARGEST:
         return None
     with np.errstate(over="ignore"):
         size = math.sqrt(float(np.square(values, dtype=np.float64).mean()))
@@ -50,13 +53,19 @@ def _finer(values: Array, step: float) -> float:
     width = max(1, SAMPLE * turned.shape[-1] // turned.size)
     begin = (turned.shape[-1] - width) // 2
     sample = np.ascontiguousarray(turned[..., max(0, begin) :][..., :width])
-    least = max(FINEST * step, float(np.abs(values).max()) / LARGEST)
-    while step / 2 >= least and not np.array_equal(rounded(sample, step), sample):
-        packed, _ = pack(rounded(sample, step / 2), step / 2)
+    least = max(FINEST * step, float(np.abs(values).max()) / LARGEST[values.itemsize])
+    while (finer := _next(step)) >= least and not np.array_equal(rounded(sample, step), sample):
+        packed, _ = pack(rounded(sample, finer), finer)
         if len(packed) > SHARE * sample.nbytes:
             break
-        step /= 2
+        step = finer
     return step
+
+
+def _next(step: float) -> float:
+    """Return the next smaller step of three significant bits."""
+    mantissa, exponent = math.frexp(step)
+    return math.ldexp(mantissa - 1 / 8 if mantissa > 1 / 2 else 7 / 16, exponent)
 
 
 def rounded(values: Array, step: float) -> Array:

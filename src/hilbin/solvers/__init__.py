@@ -11,6 +11,7 @@ from hilbin.solvers.gram import gram_rows
 from hilbin.solvers.icd import icd
 from hilbin.solvers.kernel_ridge import kernel_ridge
 from hilbin.solvers.lasso import lasso
+from hilbin.solvers.linear import linear
 from hilbin.solvers.multiple import multiple
 from hilbin.solvers.problem import Problem, Result
 from hilbin.solvers.ridge import pca, ridge
@@ -33,6 +34,7 @@ __all__ = [
     "icd",
     "kernel_ridge",
     "lasso",
+    "linear",
     "multiple",
     "pca",
     "ridge",

@@ -54,7 +54,7 @@ import numpy as np
 
 from hilbin._arrays import Array
 from hilbin.solvers.problem import Callback, Result
-from hilbin.solvers.risk import Risk
+from hilbin.solvers.risk import LEAST_VALUE, Risk, require_finite
 from hilbin.solvers.simplex import maximize_on_simplex
 
 STEPS = np.geomspace(0.01, 1, 12)  # shares of the line that are evaluated
@@ -62,7 +62,6 @@ LEAST_STEP = 0.005
 STILL = 50  # passes without a change after which a task is given up
 IDLE = 20  # rounds after which a plane that does not count is dropped
 SHARE = 1e-2  # of the gap, to which the dual problem of the planes is solved
-LEAST_VALUE = 1e-12
 FIRST_PLANES = 16  # planes that memory is taken for at the start
 CONVERTED = 1 << 13  # numbers of a row that are converted to float64 at a time
 
@@ -342,11 +341,7 @@ class Task:
         height : float
             Height of the plane at the last step, at most the value.
         """
-        if not (np.isfinite([*values, height]).all() and np.isfinite(gradient).all()):
-            raise ValueError(
-                "the risk or its gradient is not finite: features, targets or weights are too "
-                "large to compute with; scale them"
-            )
+        require_finite(values, height, gradient)
         a_best, a_new = (-float(_dots(point[:1], gradient)[0]) for point in (self.best, self.new))
         at = steps[-1]
         offset = height + (1 - at) * a_best + at * a_new

@@ -179,6 +179,15 @@ class PQRows:
             pass
         return out
 
+    def gram(self) -> Array:
+        """Return ``X X^T`` of shape (n, n); the rows are decoded a few parts at a time."""
+        n = self.shape[0]
+        K = np.zeros((n, n), self.dtype)
+        for group in range(len(self.codes)):
+            rows = np.concatenate([tile for *_, tile in self._decoded(group, group + 1)])
+            K += rows @ rows.T
+        return K
+
     def _decoded(self, first: int, last: int) -> Iterator[tuple[int, int, slice, Array]]:
         """Decode the parts of some groups, some rows at a time: begin, end, components, values."""
         length = self.words.shape[2]

@@ -19,12 +19,12 @@ from typing import Any
 import numpy as np
 
 from hilbin._arrays import Array
-from hilbin.solvers.icd import Rows, repeat, start_random, table_dtype, visited
+from hilbin.solvers.icd import ClassRows, repeat, start_random, table_dtype, visited
 from hilbin.solvers.problem import ROUNDING, Callback, Result, unit_of
 
 
 def crammer_singer(
-    rows: Rows,
+    rows: ClassRows,
     labels: Array,
     weights: Array,
     *,
@@ -102,7 +102,7 @@ def _within(start: Array, labels: Array, weights: Array) -> Array:
 
 
 def _certified(
-    rows: Rows,
+    rows: ClassRows,
     labels: Array,
     weights: Array,
     coefs: Array,

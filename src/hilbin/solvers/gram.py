@@ -24,13 +24,15 @@ AHEAD = 3  # rows computed with a missing one though others are thrown out for t
 Gains = Callable[[Array], tuple[Array, Array]]
 
 
-def gram_rows(K: Any) -> "GramRows | SparseGramRows":
+def gram_rows(K: Any, norms: Array | None = None) -> "GramRows | SparseGramRows":
     """Return a Gram matrix in memory as solvers take it.
 
     Parameters
     ----------
     K : array or CSR array of shape (n, n)
         Symmetric and positive semi-definite; float32 and float64 stay as they are.
+    norms : array of shape (n,), optional
+        Its diagonal, in float64; to find it in a sparse matrix takes a while.
 
     Returns
     -------
@@ -45,7 +47,7 @@ def gram_rows(K: Any) -> "GramRows | SparseGramRows":
     """
     if K.dtype not in (np.float32, np.float64):
         K = K.astype(np.float64)
-    return SparseGramRows(K) if sp.issparse(K) else GramRows(K)
+    return SparseGramRows(K, norms) if sp.issparse(K) else GramRows(K)
 
 
 class _StoredRows:
@@ -123,6 +125,8 @@ class SparseGramRows(_StoredRows):
     ----------
     gram : CSR array of shape (n, n)
         Symmetric and positive semi-definite, float32 or float64.
+    norms : array of shape (n,), optional
+        Its diagonal.
 
     Examples
     --------
@@ -135,11 +139,13 @@ class SparseGramRows(_StoredRows):
 
     _kind = "sparse_gram"
 
-    def __init__(self, gram: Any):
+    def __init__(self, gram: Any, norms: Array | None = None):
         self.gram = canonical(gram)
         self._arrays = csr_parts(self.gram)
-        every = np.arange(self.gram.shape[0])
-        self.norms = sparse_entries(self.gram, every, every).astype(np.float64)
+        if norms is None:
+            every = np.arange(self.gram.shape[0])
+            norms = sparse_entries(self.gram, every, every).astype(np.float64)
+        self.norms = norms
 
     def price(self, size: int) -> float:
         """Return how many steps take as long as taking out the matrix of so many rows."""

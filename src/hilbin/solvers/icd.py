@@ -30,6 +30,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from hilbin._arrays import Array
+from hilbin._core import core
 from hilbin.solvers.problem import Callback, Problem, Result, interruptible, unit_of
 
 # Share of the largest violation at which rows are left out before the first check of all rows,
@@ -58,13 +59,20 @@ class Rows(Protocol):
         shrinks: rows that are computed as they are needed ask which will be next.
         """
 
-    def start_classes(self, coef: Array, dtype: Any) -> CoreSweep:
-        """Return the same for one state per column of ``coef``."""
-
     def scores(self, coef: Array) -> Array:
         """Return ``K @ coef`` in float64, for a vector or columns of coefficients."""
 
     def divided(self, unit: float) -> "Rows":
+        """Return the matrix over a number."""
+
+
+class ClassRows(Rows, Protocol):
+    """A kernel matrix on which a descent can have a state for every class."""
+
+    def start_classes(self, coef: Array, dtype: Any) -> CoreSweep:
+        """Return a function that runs one sweep, with one state per column of ``coef``."""
+
+    def divided(self, unit: float) -> "ClassRows":
         """Return the matrix over a number."""
 
 
@@ -161,21 +169,18 @@ def icd(
 
 def visited(free: Array) -> tuple[Array, int]:
     """Return an order of the rows that begins with those that can change, and their number."""
+    if free.all():
+        return np.arange(free.size, dtype=np.int32), free.size
     return np.argsort(~free, kind="stable").astype(np.int32), int(np.count_nonzero(free))
 
 
 def packed(problem: Problem, norms: Array, start: Array | None = None) -> Array:
     """Return the rows of the problem as the compiled sweep reads and changes them, in lines."""
-    samples = np.zeros(problem.linear.size, SAMPLE)
-    turned = problem.high <= 0
-    samples["sign"] = sign = np.where(turned, -1.0, 1.0)
-    samples["linear"] = sign * problem.linear
-    samples["low"] = np.where(turned, -problem.high, problem.low)
-    samples["high"] = np.where(turned, -problem.low, problem.high)
-    samples["diagonal"] = problem.diagonal
-    samples["curvature"] = norms + problem.constant + problem.diagonal
-    samples["coef"] = sign * np.clip(0.0 if start is None else start, problem.low, problem.high)
-    return samples.view(np.float64).reshape(-1, len(NAMES))
+    lines = np.empty((problem.linear.size, len(NAMES)))
+    first = np.empty(0) if start is None else np.ascontiguousarray(start, np.float64)
+    norms = np.ascontiguousarray(norms, np.float64)
+    core.pack_samples(*problem.arrays, norms, float(problem.constant), first, lines)
+    return lines
 
 
 def unpacked(lines: Array) -> Array:

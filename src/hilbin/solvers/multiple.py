@@ -94,7 +94,7 @@ class MultipleResult(Result):
         After every round, the best value and the best lower bound so far; in the end, maybe, the
         value without kernels of small weights.
     solution : object
-        The solution of the best :class:`Trial`.
+        The solution of the best ``Trial``.
     shares : array
         For ``p = 1``, the shares of the first machines in the dual variables of the lower bound.
 
@@ -128,7 +128,7 @@ def multiple(
     Parameters
     ----------
     solve : callable
-        ``solve(weights, last, tol)`` is the :class:`Trial` of these weights. It may start from the
+        ``solve(weights, last, tol)`` is the ``Trial`` of these weights. It may start from the
         ``last`` solution, None at first, and has a gap of about ``tol`` times its value.
     n_kernels : int
         The number of kernels.

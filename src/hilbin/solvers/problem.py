@@ -21,11 +21,14 @@ free: then it is the multiplier of the given sum, and the primal problem has the
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
+from itertools import pairwise
 from typing import Any, Self
 
 import numpy as np
 
 from hilbin._arrays import Array
+from hilbin._core import core
 
 Callback = Callable[[int, float], bool]
 ROUNDING = 1e-12  # share of an objective; look-up tables drift by as much
@@ -122,6 +125,11 @@ class Problem:
                 raise ValueError(f"{name} has the shape {value.shape}, but there are {n} rows")
             object.__setattr__(self, name, np.ascontiguousarray(np.broadcast_to(value, n)))
 
+    @property
+    def arrays(self) -> tuple[Array, Array, Array, Array]:
+        """Linear terms, bounds and diagonal, as the core takes them."""
+        return self.linear, self.low, self.high, self.diagonal
+
     def restricted(self, which: Array) -> Self:
         """Return the problem of some of the rows; the total is that of all rows."""
         names = ("linear", "low", "high", "diagonal")
@@ -147,12 +155,10 @@ class Problem:
 
     def losses(self, scores: Array) -> Array:
         """Return the loss of every row at these scores."""
-        slope = self.linear - scores
-        beyond = np.sign(slope) * np.maximum(np.abs(slope) - self.epsilon, 0)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            best = np.where(beyond == 0, 0, beyond / self.diagonal)
-        best = np.clip(best, self.low, self.high)
-        return best * beyond - 0.5 * (self.diagonal * best) * best
+        out = np.empty(self.linear.size)
+        scores = np.ascontiguousarray(scores, np.float64)
+        core.losses(*self.arrays, scores, float(self.epsilon), out)
+        return out
 
     def certified(
         self,
@@ -167,18 +173,46 @@ class Problem:
 
         A gap that is rounding makes any solution one that has converged.
         """
-        intercept, total = float(intercept), float(coef.sum())
-        squared_norm = float(coef @ products) + self.constant * total * total
-        lower = (
-            float(self.linear @ coef)
-            - self.epsilon * float(np.abs(coef).sum())
-            - 0.5 * (squared_norm + float((self.diagonal * coef) @ coef))
+        upper, gap = self._values(coef, products, intercept, np.sum)
+        of_total = (self.total or 0.0) * intercept
+        upper, gap = upper + of_total, gap + of_total
+        reached = converged or gap <= ROUNDING * abs(upper)
+        found = float(upper), float(gap), n_iter, bool(reached), float(intercept), stalled
+        return Result(coef, coef, *found)
+
+    def certified_blocks(
+        self, coef: Array, products: Array, intercepts: Array, n_iter: Array, converged: Array,
+        offsets: Array,
+    ) -> list[Result]:  # fmt: skip
+        """Return the results of problems that stand one after the other in the arrays of this one.
+
+        Problem ``k`` has the rows from ``offsets[k]`` to ``offsets[k + 1]``; totals are 0.
+        """
+        by_row, sums = (
+            np.repeat(intercepts, np.diff(offsets)),
+            partial(np.add.reduceat, indices=offsets[:-1]),
         )
-        losses = float(self.losses(products + intercept).sum())
-        upper = 0.5 * squared_norm + losses + (self.total or 0.0) * intercept
-        gap = upper - lower
-        converged = converged or gap <= ROUNDING * abs(upper)
-        return Result(coef, coef, upper, gap, n_iter, converged, intercept, stalled)
+        upper, gap = self._values(coef, products, by_row, sums)
+        reached = converged | (gap <= ROUNDING * np.abs(upper))
+        columns = upper, gap, n_iter, reached, intercepts
+        rows = zip(*(column.tolist() for column in columns), strict=True)
+        parts = (coef[b:e] for b, e in pairwise(offsets.tolist()))
+        return [Result(part, part, *row) for part, row in zip(parts, rows, strict=True)]
+
+    def _values(
+        self, coef: Array, products: Array, intercept: Any, total: Callable[[Array], Any]
+    ) -> tuple[Any, Any]:
+        """Return the primal value and the gap, without the term of a given total.
+
+        ``total`` adds up numbers of rows.
+        """
+        sums = total(coef)
+        squared_norm = total(coef * products) + self.constant * sums * sums
+        quadratic = squared_norm + total(self.diagonal * coef * coef)
+        lower = total(self.linear * coef - self.epsilon * np.abs(coef)) - 0.5 * quadratic
+        losses = self.losses(products + intercept)
+        upper = 0.5 * squared_norm + total(losses)
+        return upper, upper - lower
 
     def divided(self, unit: float) -> Self:
         """Return the problem for a kernel whose values are divided by ``unit``.

@@ -5,6 +5,7 @@ r"""Losses, and the risk of a linear model: the sum of the losses of all rows.
 
 **Losses.** A loss of a score :math:`s` and a target :math:`t` is convex in :math:`s`. Every solver
 takes the same objects: :func:`~hilbin.solvers.bundle` asks them for values and slopes,
+:func:`~hilbin.solvers.linear` for the curvatures of smooth ones as well,
 :func:`~hilbin.solvers.icd` and :func:`~hilbin.solvers.smo` for their dual
 :class:`~hilbin.solvers.Problem`.
 
@@ -20,10 +21,11 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 import scipy.sparse as sp
 
-from hilbin._arrays import Array
+from hilbin._arrays import Array, to_dense
 from hilbin.parallel import ranges
 from hilbin.solvers.problem import Problem
 
+LEAST_VALUE = 1e-12  # that gaps are relative to
 CACHED_SCORES = 1 << 15  # scores that are evaluated together, so that they stay in the cache
 BEYOND_SMOOTH, BEYOND_KINKED = 0.02, 0.1
 
@@ -35,11 +37,18 @@ class Loss(Protocol):
     def smooth(self) -> bool:
         """Whether the loss has a derivative everywhere."""
 
+    @property
+    def quadratic(self) -> bool:
+        """Whether the dual problem is quadratic."""
+
     def value(self, targets: Array, scores: Array) -> Array:
         """Return the loss of every entry."""
 
     def slope(self, targets: Array, scores: Array) -> Array:
         """Return a subgradient in every score."""
+
+    def curvature(self, targets: Array, scores: Array) -> Array:
+        """Return the second derivative in every score, of a smooth loss."""
 
     def problem(
         self, targets: Array, weights: Any, *, constant: float = 0.0, total: float | None = None
@@ -52,6 +61,7 @@ class _PiecewiseLoss:
 
     squared: bool
     epsilon: float = 0.0
+    quadratic: ClassVar[bool] = True
 
     @property
     def smooth(self) -> bool:
@@ -67,6 +77,10 @@ class _PiecewiseLoss:
         """Return a subgradient in every score."""
         excess, sign = self._excess(targets, scores), self._sign(targets, scores)
         return sign * (2 * np.maximum(excess, 0) if self.squared else excess > 0)
+
+    def curvature(self, targets: Array, scores: Array) -> Array:
+        """Return the second derivative in every score: 2 or 0 if the loss is squared."""
+        return 2 * (self._excess(targets, scores) > 0).astype(scores.dtype) * self.squared
 
     def problem(
         self, targets: Array, weights: Any, *, constant: float = 0.0, total: float | None = None
@@ -185,6 +199,7 @@ class Logistic:
     """
 
     smooth: ClassVar[bool] = True
+    quadratic: ClassVar[bool] = False
 
     def value(self, targets: Array, scores: Array) -> Array:
         """Return the loss of every entry."""
@@ -196,6 +211,11 @@ class Logistic:
         margin = targets * scores
         small = np.exp(-np.abs(margin))  # cannot overflow
         return -targets * np.where(margin > 0, small, 1) / (1 + small)
+
+    def curvature(self, targets: Array, scores: Array) -> Array:
+        """Return the second derivative in every score."""
+        small = np.exp(-np.abs(scores))
+        return small / np.square(1 + small)
 
     def problem(
         self, targets: Array, weights: Any, *, constant: float = 0.0, total: float | None = None
@@ -255,6 +275,10 @@ class MatrixRows:
         """Return ``S^T Z``."""
         S = S.astype(self.dtype, copy=False)
         return np.ascontiguousarray((self.Z.T @ S).T) if sp.issparse(self.Z) else S.T @ self.Z
+
+    def gram(self) -> Array:
+        """Return ``Z Z^T``."""
+        return to_dense(self.Z @ self.Z.T)
 
 
 class Risk:
@@ -410,6 +434,15 @@ class ScoreLines:
         """Move the best point of every task by a share of its line."""
         best, shares = _columns(self._best, self._which), steps.astype(self._new.dtype)
         self._best[:, self._which] = best + shares * (self._new - best)
+
+
+def require_finite(*arrays: Any) -> None:
+    """Refuse values or gradients of a risk that are not finite."""
+    if not all(np.isfinite(array).all() for array in arrays):
+        raise ValueError(
+            "the risk or its gradient is not finite: features, targets or weights are too "
+            "large to compute with; scale them"
+        )
 
 
 def beyond(loss: Loss) -> float:

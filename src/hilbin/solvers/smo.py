@@ -32,8 +32,12 @@ from functools import cached_property
 from typing import Any, Protocol, Self
 
 import numpy as np
+from joblib import effective_n_jobs
 
 from hilbin._arrays import Array
+from hilbin._core import core
+from hilbin.parallel import ranges, run
+from hilbin.solvers.gram import GramRows
 from hilbin.solvers.problem import Callback, Problem, Result, interruptible, unit_of
 
 ROUND = 1000  # steps between two calls of the callback
@@ -41,6 +45,8 @@ SHRUNK = 0.5  # share of the rows at which their matrix is taken out
 ROUNDING = 1e-12
 EPSILON = float(np.finfo(np.float64).eps)
 FEW = 500  # rows that are not worth it
+ROUNDS_OF_FEW = 20  # of so few rows, before anybody is asked whether to go on
+PARTS_PER_THREAD = 4  # of many problems
 
 
 @dataclass(frozen=True)
@@ -179,7 +185,7 @@ def smo(
     with interruptible(callback):
         converged = _descend(rows, state, course, shrinking)
     products = rows.scores(coef)
-    intercept = _intercept(problem, coef, products - problem.linear)
+    intercept = float(_intercepts(problem, coef, products - problem.linear, np.zeros(1, int))[0])
     return problem.certified(coef, products, intercept, course.n_iter, converged, course.stalled)
 
 
@@ -237,11 +243,97 @@ def _moving(state: State) -> Array:
     return (up >= -down.max()) | (down >= -up.max())
 
 
-def _intercept(problem: Problem, coef: Array, gradient: Array) -> float:
-    """Return the multiplier of the sum: the mean of the free rows', else the middle of the rest."""
+def smo_blocks(
+    rows: GramRows,
+    problem: Problem,
+    which: Array,
+    offsets: Array,
+    *,
+    tol: float = 1e-3,
+    max_iter: int = 100_000_000,
+    exact: tuple[float, int, int] | None = None,
+    n_jobs: int | None = None,
+) -> list[Result] | None:
+    """Solve many problems of few rows, each on a part of one Gram matrix, in compiled calls.
+
+    Block ``k`` is the problem of the rows ``which[offsets[k]:offsets[k + 1]]``, whose numbers stand
+    there in the arrays of ``problem``. What has not converged after some thousand steps, which
+    take milliseconds, is returned as it is, so that :func:`smo` can go on from there.
+
+    Parameters
+    ----------
+    rows : GramRows
+        The Gram matrix, dense.
+    problem : Problem
+        All problems one after the other; the total of every one is 0.
+    which : array of int
+        Rows of the matrix.
+    offsets : array of int
+        Where blocks begin, and where the last one ends; none is empty.
+    tol, max_iter : float, int
+        As in :func:`smo`.
+    exact : (float, int, int), optional
+        Tolerance and limit of a second descent of what has converged, and the most rows for it.
+    n_jobs : int, optional
+        Threads, which share the blocks.
+
+    Returns
+    -------
+    results : list of Result, or None
+        None if kernel values are so far from 1 that :func:`smo` must divide them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hilbin.solvers import Problem, gram_rows
+    >>> from hilbin.solvers.smo import smo_blocks
+    >>> x, which = np.array([1.0, 2.0, 5.0]), np.array([0, 2, 1, 2])
+    >>> y = np.array([-1.0, 1.0, -1.0, 1.0])
+    >>> problem = Problem(y, np.minimum(0, y), np.maximum(0, y), total=0.0)
+    >>> first, second = smo_blocks(
+    ...     gram_rows(np.minimum.outer(x, x)), problem, which, np.array([0, 2, 4])
+    ... )
+    >>> first.coef, second.coef
+    (array([-0.5,  0.5]), array([-0.66666667,  0.66666667]))
+    """
+    if problem.total != 0 or problem.diagonal.any() or problem.constant:
+        raise ValueError("smo_blocks needs problems of total 0, without diagonal and constant")
+    if unit_of(rows.norms) != 1:
+        return None
+    which, offsets = np.ascontiguousarray(which, np.int32), np.ascontiguousarray(offsets, np.int64)
+    sizes = np.diff(offsets)
+    coef, gradient, products = np.zeros(which.size), -problem.linear, np.zeros(which.size)
+    steps, violations = np.zeros(sizes.size, np.int64), np.full(sizes.size, np.inf)
+
+    def descend(limits: Array, least: float, steps: Array, violations: Array) -> None:
+        state = coef, gradient, products, problem.low, problem.high, steps, violations
+        given = rows.gram, which, offsets, limits, *state, float(problem.epsilon), least
+        some = max(1, -(-sizes.size // (PARTS_PER_THREAD * effective_n_jobs(n_jobs))))
+        run(lambda b, e: core.smo_blocks(*given, b, e), ranges(sizes.size, some), n_jobs)
+
+    limits = np.minimum(np.where(sizes < FEW, ROUNDS_OF_FEW * ROUND, ROUND), max_iter)
+    descend(limits, tol, steps, violations)
+    converged = violations <= tol
+    if exact is not None and (again := converged & (sizes <= exact[2])).any():
+        np.subtract(products, problem.linear, out=gradient)
+        descend(np.where(again, exact[1], 0), exact[0], np.empty_like(steps), violations)
+    intercepts = _intercepts(problem, coef, products - problem.linear, offsets[:-1])
+    return problem.certified_blocks(coef, products, intercepts, steps, converged, offsets)
+
+
+def _intercepts(problem: Problem, coef: Array, gradient: Array, begins: Array) -> Array:
+    """Return the multipliers of the sums of blocks: the means of the free rows', else the middles
+    of the rest."""
     up, down = problem.gains(coef, gradient)
     free = up == -down
-    if free.any():
-        return float(up[free].mean())
-    ends = [end for end in (up.max(), -down.max()) if np.isfinite(end)]
-    return float(np.mean(ends) if ends else np.median(-gradient))  # without ends nothing can move
+    count = np.add.reduceat(free, begins, dtype=np.intp)
+    sums = np.add.reduceat(np.where(free, up, 0.0), begins)
+    highest, lowest = np.maximum.reduceat(up, begins), -np.maximum.reduceat(down, begins)
+    with np.errstate(invalid="ignore"):
+        middles = (
+            np.where(np.isfinite(highest), highest, lowest)
+            + np.where(np.isfinite(lowest), lowest, highest)
+        ) / 2
+    for k in np.flatnonzero(~np.isfinite(middles)):  # without ends nothing can move
+        middles[k] = np.median(-np.split(gradient, begins[1:])[k])
+    return np.where(count > 0, sums / np.maximum(count, 1), middles)

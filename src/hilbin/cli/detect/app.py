@@ -33,6 +33,8 @@ def train_command(
     seed: arguments.Seed = 0,
     jobs: arguments.Jobs = -1,
     force: arguments.Force = False,
+    cache: arguments.TrainingCache = None,
+    keep_cache: arguments.KeepCache = False,
     as_json: arguments.AsJson = False,
     quiet: arguments.Quiet = False,
 ) -> int:
@@ -40,7 +42,9 @@ def train_command(
     from hilbin.cli.detect.train import DetectOptions, summary, train_detector
 
     template = (components, parts, words, area, upsample, mirror)
-    options = DetectOptions(source, output, label, *template, budget, seed, jobs, force)
+    options = DetectOptions(
+        source, output, label, *template, budget, seed, jobs, force, cache, keep_cache
+    )
     trained = train_detector(options, Console(quiet))
     if as_json:
         files = {"model": str(trained.output), "bytes": trained.n_bytes}

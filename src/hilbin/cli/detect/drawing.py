@@ -56,12 +56,16 @@ def draw_boxes(record: ImageBoxes, probabilities: Any, path: Path) -> None:
     side = max(picture.size)
     width = max(LEAST_WIDTH, round(side * WIDTH))
     letters = font(max(LEAST_LETTERS, round(side * LETTERS)))
-    for k, (x0, y0, x1, y1) in enumerate(record.boxes.tolist()):
+    for k in reversed(range(len(record.boxes))):  # the best one is on top
+        x0, y0, x1, y1 = record.boxes[k].tolist()
         draw.rectangle([x0, y0, max(x0, x1 - 1), max(y0, y1 - 1)], outline=COLOR, width=width)
-        corner, text = (x0 + width, y0 + width), _caption(record, k, probabilities)
-        left, top, right, bottom = draw.textbbox(corner, text, letters)
-        draw.rectangle([left - width, top - width, right + width, bottom + width], fill=COLOR)
-        draw.text(corner, text, INK, letters)
+        text = _caption(record, k, probabilities)
+        left, top, right, bottom = draw.textbbox((0, 0), text, letters)
+        wide, high = right - left + 2 * width, bottom - top + 2 * width
+        x = max(0, min(x0, picture.width - wide))
+        y = y0 - high if y0 >= high else y0  # above the box, if there is room
+        draw.rectangle([x, y, x + wide, y + high], fill=COLOR)
+        draw.text((x + width - left, y + width - top), text, INK, letters)
     file = io.BytesIO()
     picture.save(file, "JPEG", quality=QUALITY)
     path.parent.mkdir(parents=True, exist_ok=True)

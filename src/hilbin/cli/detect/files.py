@@ -57,7 +57,10 @@ def computing(jobs: int) -> Iterator[None]:
 
 @contextmanager
 def stages(console: Console) -> Iterator[Callable[[str, int, int], None]]:
-    """Yield a callback for a fit, which begins every stage at 0 and may be called by threads."""
+    """Yield a callback for a fit, which begins every stage at 0 and may be called by threads.
+
+    A stage of a fit that begins with something done resumes, which is said.
+    """
     lock, seen = Lock(), set[str]()
     with console.following() as follow:
 
@@ -65,6 +68,8 @@ def stages(console: Console) -> Iterator[Callable[[str, int, int], None]]:
             with lock:
                 if name not in seen:
                     seen.add(name)
+                    if done:
+                        console.say(f"{name}: resumed at {done / total:.0%}")
                     follow(name, 0, total)
                 follow(name, done, total)
 

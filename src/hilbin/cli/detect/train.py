@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from hilbin import persist
+from hilbin.cache import ArrayCache
 from hilbin.cli._console import Console
 from hilbin.cli._outcome import one_line, require_new
 from hilbin.cli.detect.files import computing, read_records, stages
@@ -19,7 +20,7 @@ from hilbin.files import require_writable
 from hilbin.images import UnreadableImageWarning
 
 LISTED = 10  # boxes that are named
-SILENT = ("source", "output", "jobs", "force")  # do not change the model
+SILENT = ("source", "output", "jobs", "cache", "keep_cache", "force")  # do not change the model
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,11 @@ class DetectOptions:
         Threads; -1 is all processors.
     force : bool, default=False
         Whether to overwrite the output.
+    cache : path, optional
+        Folder for how far the training is, until the detector is written; beside the output by
+        default.
+    keep_cache : bool, default=False
+        Whether to keep the cache afterwards.
 
     Examples
     --------
@@ -66,6 +72,12 @@ class DetectOptions:
     seed: int = 0
     jobs: int = -1
     force: bool = False
+    cache: str | os.PathLike[str] | None = None
+    keep_cache: bool = False
+
+    def cache_folder(self) -> Path:
+        """Return the folder for how far the training is."""
+        return Path(f"{os.fspath(self.output)}.cache" if self.cache is None else self.cache)
 
     def command(self) -> str:
         """Return the command line that asks for the same detector."""
@@ -85,7 +97,7 @@ class DetectOptions:
             n_components=self.components, n_parts=self.parts, n_words=self.words, area=self.area,
             upsample="auto" if self.upsample is None else self.upsample, mirror=self.mirror,
             max_time=None if self.budget is None else seconds_of(self.budget),
-            random_state=self.seed,
+            cache=self.cache_folder(), random_state=self.seed,
         )  # fmt: skip
 
 
@@ -137,17 +149,23 @@ def train_detector(options: DetectOptions, console: Console | None = None) -> Tr
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         with computing(options.jobs), stages(console) as callback:
-            detector.fit(
-                [record.path for record in records],
-                [record.boxes for record in records],
-                [record.ignore for record in records],
-                callback=callback,
-            )
+            try:
+                detector.fit(
+                    [record.path for record in records],
+                    [record.boxes for record in records],
+                    [record.ignore for record in records],
+                    callback=callback,
+                )
+            except KeyboardInterrupt:
+                raise KeyboardInterrupt("run the same command again to continue") from None
+    detector.set_params(cache=None)  # the file is the same wherever the cache was
     for one in caught:
         warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
     unreadable = any(issubclass(one.category, UnreadableImageWarning) for one in caught)
     about = _about(options, records, detector)
     persist.save(detector, options.output, metadata=about)
+    if not options.keep_cache:
+        ArrayCache(options.cache_folder()).remove()
     output = Path(options.output)
     return TrainedDetector(output, os.path.getsize(output), detector, about, unreadable)
 

@@ -32,9 +32,8 @@ from hilbin.estimators._fit import checked_weights
 from hilbin.estimators.intersection.quantiles import (
     comparable,
     extremes,
-    low_quantiles,
     quantile_edges,
-    quantiles_above,
+    quantile_range,
 )
 from hilbin.solvers.lookup import Levels
 
@@ -49,8 +48,7 @@ MOST_BINS = 65535
 STRETCH, STRETCH_32 = (float(1 + 4 * np.finfo(dtype).eps) for dtype in (np.float64, np.float32))
 STRATEGIES = ("uniform", "sqrt", "quantile")
 SCOPES = ("auto", "feature", "all")
-VALUES_PER_TASK = 1 << 20
-VALUES_AT_ONCE = 1 << 15
+VALUES_PER_TASK = 1 << 18
 
 
 class BadValueError(ValueError):
@@ -114,7 +112,7 @@ class HistogramBinner(BinnedRows, TransformerMixin, BaseEstimator):
     scope : {"auto", "feature", "all"}, default="auto"
         Whether every feature has its own range, as suits columns of different units, or all have
         one, as suits histograms, whose bins are comparable: a rare bin weighs less than a common
-        one. "auto" decides by the rows alone, see :func:`comparable`; ``scope_`` says how.
+        one. "auto" decides by the rows alone; ``scope_`` says how.
     quantile : float, default=0.975
         Which quantile is the high end of the range; ``1 - quantile`` is the low end.
     keep_integers : bool, default=True
@@ -316,13 +314,12 @@ class HistogramBinner(BinnedRows, TransformerMixin, BaseEstimator):
         least, greatest = extremes(X)
         self.scope_ = self.scope
         if self.scope == "auto":
-            self.scope_ = "all" if comparable(X, weights, self.n_jobs) else "feature"
+            self.scope_ = "all" if comparable(X, least, weights, self.n_jobs) else "feature"
         low, top = least, greatest
         if self.scope_ == "all":
             low, top = least.min(keepdims=True), greatest.max(keepdims=True)
         self.origin_ = np.broadcast_to(low, d).astype(np.float64)
-        low = low_quantiles(X, low, round(1 - self.quantile, 12), weights, self.n_jobs)
-        high = quantiles_above(X, low, self.quantile, weights, self.n_jobs)
+        low, high = quantile_range(X, low, self.quantile, weights, self.n_jobs)
         high = np.where(high > low, high, top)
         if self.strategy == "quantile" and self.n_bins is not None:
             self.edges_, self.offsets_ = quantile_edges(X, low, int(self.n_bins), weights)
@@ -426,14 +423,13 @@ class HistogramBinner(BinnedRows, TransformerMixin, BaseEstimator):
 
 
 def _are_whole(X: Matrix) -> bool:
-    values = X.data if sp.issparse(X) else X
-    head = values[: 1 << 10]
-    return bool((head == np.floor(head)).all() and (values == np.floor(values)).all())
+    values = X.data if sp.issparse(X) else X.ravel(order="K")
+    return bool(core.all_whole(values))
 
 
 def _encoded(
     X: Matrix,
-    run: Callable[..., None],
+    run: Callable[..., bool],
     given: list[Any],
     dtype: Any,
     n_jobs: int | None,
@@ -448,18 +444,13 @@ def _encoded(
     indices = X.indices.astype(np.int32, copy=False) if stored else np.empty(0, np.int32)
     levels = np.empty(values.size, dtype)
     width = 1 if stored else X.shape[1]
-    at_once = max(1, VALUES_AT_ONCE // width) * width
+    least = np.nan if least_allowed is None else least_allowed
 
     def task(begin: int, end: int) -> None:
-        for part in range(begin, end, at_once):
-            upto = min(part + at_once, end)
-            if least_allowed is not None:
-                least, finite = core.least_and_finite(values[part:upto])
-                if not finite or least < least_allowed:
-                    raise BadValueError
-            run(values, indices, *given, levels, part, upto)
+        if not run(values, indices, *given, levels, begin, end, least):
+            raise BadValueError
 
-    per_task = max(1, VALUES_PER_TASK // at_once) * at_once
+    per_task = max(1, VALUES_PER_TASK // width) * width
     parallel.run(task, parallel.ranges(values.size, per_task), n_jobs)
     if stored:
         return sp.csr_array((levels, X.indices, X.indptr), shape=X.shape)

@@ -340,7 +340,9 @@ class IntersectionModel(BinnedRows, CallbackSupportMixin, CostPath, BaseEstimato
         quantized = self.binner_.n_bins is not None
         rows = self._rows(X, scan=not quantized)
         try:
-            return self._lookup.scores(rows, self.n_jobs) + self.intercept_
+            scores = self._lookup.scores(rows, self.n_jobs)
+            same = scores if scores.flags.c_contiguous else None  # not part of a wider array
+            return np.add(scores, self.intercept_, out=same)
         except BadValueError:
             self._refuse_bad_values(rows)
             raise

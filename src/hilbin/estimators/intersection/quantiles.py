@@ -11,6 +11,7 @@ from hilbin._core import core
 from hilbin.estimators.probability import row_keys
 
 VALUES_AT_ONCE = 1 << 17
+FEWEST_AT_ONCE = 8  # columns: a cache line of each row
 NO_WEIGHTS = np.empty(0)
 # What makes columns comparable: so many of them, and sizes of rows that differ by no more than this
 # share, so many zeros, or ranges that differ by no more than this factor.
@@ -20,9 +21,15 @@ ENOUGH_ROWS = 1000  # to find that out
 
 def extremes(X: Matrix) -> tuple[Array, Array]:
     """Return the least and greatest value of every column; what CSR does not store is zero."""
+    least, greatest = np.full((2, X.shape[1]), [[np.inf], [-np.inf]], X.dtype)
     if sp.issparse(X):
-        return X.min(axis=0).toarray().ravel(), X.max(axis=0).toarray().ravel()
-    return X.min(axis=0), X.max(axis=0)
+        indices = X.indices.astype(np.int32, copy=False)
+        core.sparse_extremes(X.data, indices, X.shape[0], least, greatest)
+    elif X.flags.c_contiguous:
+        core.dense_extremes(X, least, greatest)
+    else:
+        return X.min(axis=0), X.max(axis=0)
+    return least, greatest
 
 
 def quantiles_above(
@@ -44,11 +51,36 @@ def quantiles_above(
         values, indptr, w = _columns(X, begin, end, weights)
         core.column_quantiles(values, indptr, w, low[begin:end], q, out[begin:end], 0, end - begin)
 
-    at_once = max(1, VALUES_AT_ONCE // X.shape[0])
+    at_once = max(FEWEST_AT_ONCE, VALUES_AT_ONCE // X.shape[0])
     if sp.issparse(X):
         X, at_once = X.tocsc(), X.shape[1]
     parallel.run(task, parallel.ranges(X.shape[1], at_once), n_jobs)
     return out
+
+
+def quantile_range(
+    X: Matrix, least: Array, q: float, weights: Array | None, n_jobs: int | None
+) -> tuple[Array, Array]:
+    """Return the ``1 - q``-quantile of every column, and the ``q``-quantile of what is above it.
+
+    ``least`` are the least values; if they are one, all values are one column.
+    """
+    share = round(1 - q, 12)
+    if sp.issparse(X) or least.size < X.shape[1]:
+        low = low_quantiles(X, least, share, weights, n_jobs)
+        return low, quantiles_above(X, low, q, weights, n_jobs)
+    low, high = np.empty((2, least.size), X.dtype)
+
+    def task(begin: int, end: int) -> None:
+        values, indptr, w = _columns(X, begin, end, weights)
+        below = np.full(end - begin, -np.inf, X.dtype)
+        core.column_quantiles(values, indptr, w, below, share, low[begin:end], 0, end - begin)
+        given = (low[begin:end], q, high[begin:end])
+        core.column_quantiles(values, indptr, w, *given, 0, end - begin)
+
+    at_once = max(FEWEST_AT_ONCE, VALUES_AT_ONCE // X.shape[0])
+    parallel.run(task, parallel.ranges(X.shape[1], at_once), n_jobs)
+    return low, high
 
 
 def low_quantiles(
@@ -108,9 +140,13 @@ def _columns(X: Matrix, begin: int, end: int, weights: Array | None) -> tuple[Ar
         part = slice(X.indptr[begin], X.indptr[end])
         indptr = X.indptr[begin : end + 1].astype(np.int64) - X.indptr[begin]
         return X.data[part], indptr, NO_WEIGHTS if weights is None else weights[X.indices[part]]
-    values = np.ascontiguousarray(X[:, begin:end].T).ravel()
+    if X.flags.c_contiguous:
+        columns = np.empty((end - begin, X.shape[0]), X.dtype)
+        core.copy_columns(X, begin, end, columns)
+    else:
+        columns = np.ascontiguousarray(X[:, begin:end].T)
     indptr = np.arange(end - begin + 1) * X.shape[0]
-    return values, indptr, NO_WEIGHTS if weights is None else np.tile(weights, end - begin)
+    return columns.ravel(), indptr, NO_WEIGHTS if weights is None else np.tile(weights, end - begin)
 
 
 def _all_values(X: Matrix, weights: Array | None) -> tuple[Array, Array]:
@@ -122,21 +158,20 @@ def _all_values(X: Matrix, weights: Array | None) -> tuple[Array, Array]:
     return np.ascontiguousarray(X).ravel(), NO_WEIGHTS if w is None else w
 
 
-def comparable(X: Matrix, weights: Array | None, n_jobs: int | None) -> bool:
+def comparable(X: Matrix, least: Array, weights: Array | None, n_jobs: int | None) -> bool:
     """Tell whether the columns are bins of histograms or the like, by the rows alone.
 
     They are if no value is negative and one of these holds: rows have about the same sum or length,
     to which more than one column contributes; most values are zero, and no few columns are larger
     than all others; or most columns have about the same range, as pixels have. Quantiles decide,
     which no single value moves; where there are many rows, a thousand different ones are enough,
-    drawn by what they hold, so that a weight of 2 is the row twice.
+    drawn by what they hold, so that a weight of 2 is the row twice. ``least`` are the least values.
     """
-    least, _ = extremes(X)
     if X.shape[1] < FEWEST or least.min(initial=0) < 0:
         return False
     if X.shape[0] > ENOUGH_ROWS:
         keys = row_keys(X)
-        some = np.flatnonzero(np.isin(keys, np.unique(keys)[:ENOUGH_ROWS]))
+        some = np.flatnonzero(keys <= np.unique(keys)[:ENOUGH_ROWS][-1])
         X, weights = X[some], None if weights is None else weights[some]
     X = _of_size_one(X)
     zeros = np.zeros(X.shape[1])

@@ -131,7 +131,8 @@ class IntersectionSVC(ProbabilityClassifier, IntersectionModel):
         )
         self.C_ = self._cost(training, solver)
         with Fit(self, *data, names) as fit:
-            results = fit.solve(solver, **self._course(starts))
+            sizes = None if len(names) == 1 else np.bincount(labels)
+            results = fit.solve(solver, **self._course(starts), sizes=sizes)
             duals = self._keep(fit, training, *columns(results), results)
         if self.probability:
             self._learn_probabilities(training, solver, duals)

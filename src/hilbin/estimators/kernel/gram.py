@@ -31,10 +31,9 @@ from hilbin.kernels import Gaussian, Kernel, NotPositiveDefiniteWarning
 from hilbin.kernels.bandwidth import SAMPLE_ROWS
 from hilbin.kernels.base import warn_near_identity
 from hilbin.parallel import ranges
-from hilbin.solvers.gram import LazyRows, canonical, gram_rows, sparse_entries
+from hilbin.solvers.gram import GramRows, LazyRows, canonical, gram_rows, sparse_entries
 from hilbin.stats.sample import uniform_of
 
-CHUNK = 2048  # rows and columns that are computed together where the matrix is rounded
 MANY = 2000  # rows of a matrix of which not all are computed if few may be needed
 BATCH = 8  # rows computed at a time, for every thread
 SAMPLE = 256  # rows from which a typical value is taken
@@ -88,6 +87,8 @@ class Gram:
         Threads that compute them.
     which : array of int, optional
         The rows and columns of ``K`` that count; all by default.
+    diagonal : array, optional
+        That of ``K``, if it is known.
     """
 
     K: Any
@@ -97,6 +98,7 @@ class Gram:
     memory: int
     n_jobs: int | None
     which: Array | None = None
+    diagonal: Array | None = None
 
     @classmethod
     def of_rows(
@@ -118,14 +120,14 @@ class Gram:
             K = kernel._gram(X, None, n_jobs).astype(dtype, copy=False)
             warn_near_identity(kernel, K)
         else:
-            K = _rounded_gram(kernel, X, dtype, n_jobs)
+            K = kernel._gram_as(X, dtype, n_jobs)
         return cls(K, kernel, X, dtype, memory, n_jobs)
 
     @classmethod
-    def of_matrix(cls, K: Matrix, dtype: Any) -> "Gram":
+    def of_matrix(cls, K: Matrix, dtype: Any, diagonal: Array | None = None) -> "Gram":
         """Take a matrix as it was given; it is symmetric, so Fortran order is C order."""
         K = K.T if not sp.issparse(K) and K.flags.f_contiguous else K
-        return cls(K.astype(dtype, copy=False), None, None, dtype, 0, None)
+        return cls(K.astype(dtype, copy=False), None, None, dtype, 0, None, diagonal=diagonal)
 
     @property
     def is_lazy(self) -> bool:
@@ -143,20 +145,27 @@ class Gram:
                 batch=BATCH * effective_n_jobs(self.n_jobs),
                 square=self._square,
             )
-        whole = gram_rows(self.K)
+        whole = gram_rows(self.K, self.diagonal)
         return whole if self.which is None else whole.restricted(self.which)
+
+    @property
+    def dense_rows(self) -> GramRows | None:
+        """The whole matrix, without regard to ``which``, if it is in memory and dense."""
+        if self.K is None or sp.issparse(self.K):
+            return None
+        return self.rows if self.which is None else GramRows(self.K)
 
     def subset(self, index: Array) -> "Gram":
         """Return the matrix of some of the rows."""
         if self.K is not None:
-            return replace(self, which=self._places(index))
+            return replace(self, which=self.places(index))
         assert self.kernel is not None
         return Gram.of_rows(self.kernel, self.X[index], self.dtype, self.memory, self.n_jobs)
 
     def between(self, some: Array, others: Array) -> Any:
         """Return the values between some rows and others."""
         if self.K is not None:
-            some, others = self._places(some), self._places(others)
+            some, others = self.places(some), self.places(others)
             sparse = sp.issparse(self.K)
             return self.K[some][:, others] if sparse else self.K[np.ix_(some, others)]
         assert self.kernel is not None
@@ -170,7 +179,8 @@ class Gram:
         share = weights / weights.sum()
         return weighted_mean(rows @ share, weights[index])
 
-    def _places(self, index: Array) -> Array:
+    def places(self, index: Array) -> Array:
+        """Return the rows of ``K`` that some rows are."""
         return index if self.which is None else self.which[index]
 
     def _compute(self, index: Array) -> Array:
@@ -178,7 +188,7 @@ class Gram:
 
     def _square(self, index: Array) -> Array:
         assert self.kernel is not None
-        return _rounded_gram(self.kernel, self.X[index], self.dtype, self.n_jobs)
+        return self.kernel._gram_as(self.X[index], self.dtype, self.n_jobs)
 
     @cached_property
     def _against(self) -> Callable[[Matrix], Any]:
@@ -196,6 +206,8 @@ def resolved(kernel: Any, X: Matrix, random: Any, names: Any = None) -> Kernel:
     """
     if kernel is not None and not isinstance(kernel, Kernel):
         return CallableKernel(kernel)
+    if kernel is not None and not kernel._has_rules:
+        return kernel._with_names(names)
     rows = _different(X, random)
     if kernel is None:
         kernel = Gaussian(gamma="median") if rows.shape[0] > 1 else Gaussian()
@@ -213,21 +225,10 @@ def _different(X: Matrix, random: np.random.RandomState) -> Matrix:
     return X[np.sort(first)]
 
 
-def _rounded_gram(kernel: Kernel, X: Matrix, dtype: Any, n_jobs: int | None) -> Array:
-    """Return the symmetric matrix in another dtype, each value computed once, in that of ``X``."""
-    parts = ranges(X.shape[0], CHUNK)
-    K = np.empty((X.shape[0], X.shape[0]), dtype)
-    for b, e in parts:
-        K[b:e, b:e] = kernel._gram(X[b:e], None, n_jobs)
-        for c, f in parts[: b // CHUNK]:
-            block = kernel._gram(X[b:e], X[c:f], n_jobs)
-            K[b:e, c:f], K[c:f, b:e] = block, block.T
-    return K
-
-
-def check_gram(K: Matrix, name: str = "X", most_whole: float = MOST_WHOLE) -> None:
+def check_gram(K: Matrix, name: str = "X", most_whole: float = MOST_WHOLE) -> Array:
     """Refuse a matrix that is not symmetric or has no diagonal; warn of an indefinite one.
 
+    Returns the diagonal, in float64.
     One of more than ``most_whole`` rows is not read as a whole.
     """
     if K.shape[0] != K.shape[1]:
@@ -262,6 +263,7 @@ def check_gram(K: Matrix, name: str = "X", most_whole: float = MOST_WHOLE) -> No
             NotPositiveDefiniteWarning,
             stacklevel=outer_level(),
         )
+    return diagonal
 
 
 def _refuse_empty_diagonal(K: Matrix, diagonal: Array, name: str) -> None:

@@ -40,6 +40,7 @@ STEPS, SWEEPS = (10_000_000, 200_000), (100_000, 3_000)  # limits; and for few r
 STEPS_PER_ROW = 100  # if that is more
 FEWEST_SWEEPS, ENTRIES = 1000, 4e9  # sweeps read so many entries of the matrix, or are few
 VARIED = 0.01  # share of k(x, x) that is more than the mean of all k(x, y), to be rounded
+LOOKED_AT = 64  # rows from which that is seen
 SINGLE = 1e30  # largest kernel value in single precision; its inverse is the smallest
 BAND = 32  # MiB of kernel values at a time in prediction
 SHARE = 1 / 3  # of the working memory for a band of float32, and two for its copy in float64
@@ -249,9 +250,9 @@ class KernelMachine(CallbackSupportMixin, KernelEstimator):
             rows = X[index][:, index] if self._precomputed else X[index]
         may_round = self.tol >= FLOAT32_TOL and rows.shape[0] > SMALL
         if self._precomputed:
-            check_gram(X)
+            diagonal = check_gram(X)[index]
             self.kernel_ = "precomputed"
-            gram = Gram.of_matrix(rows, rows.dtype if may_round else np.float64)
+            gram = Gram.of_matrix(rows, rows.dtype if may_round else np.float64, diagonal)
         else:
             self.kernel_ = resolved(self.kernel, rows, random, self._names)
             rounded = may_round and is_varied(self.kernel_, rows)
@@ -422,7 +423,7 @@ class LossMachine(CostPath, KernelMachine):
 
 def is_varied(kernel: Kernel, X: Matrix) -> bool:
     """Tell whether rounding to single precision leaves the differences between rows alone."""
-    some = np.linspace(0, X.shape[0] - 1, SMALL).astype(np.intp)
+    some = np.linspace(0, X.shape[0] - 1, LOOKED_AT).astype(np.intp)
     K = kernel._gram(X[some], None, None)
     with np.errstate(over="ignore", invalid="ignore"):
         size, mean = K.diagonal().mean(), K.mean()

@@ -23,6 +23,7 @@ from hilbin._arrays import Array
 from hilbin._parameters import estimator, require_choice
 from hilbin._state import require, require_attributes
 from hilbin.estimators._fit import (
+    SMALL,
     Fit,
     Pair,
     check_classes,
@@ -42,8 +43,10 @@ from hilbin.estimators.kernel.multiclass import (
 from hilbin.estimators.probability import ProbabilityClassifier, row_keys
 from hilbin.parallel import ranges
 from hilbin.solvers import Hinge, Result, crammer_singer, icd, smo
+from hilbin.solvers.smo import smo_blocks
 
 TOL_AGAIN = 1e-2  # of the solution without some of the rows
+MOST_TOGETHER = 2048  # rows of a machine: of more, what has not converged costs more than it saves
 MANY_AGAIN = 4000  # rows of a matrix of which not all are computed, if it is solved again
 
 
@@ -161,7 +164,8 @@ class KernelSVC(ProbabilityClassifier, LossMachine):
         unit, limits = ("step", STEPS) if self._is_free else ("sweep", SWEEPS)
         with Fit(self, *data, names, unit) as fit:
             course = self._course(training.gram, limits)
-            results = fit.solve(solver, starts=starts, **course)
+            begin = partial(self._begin, training, C, seen) if self._is_free else None
+            results = fit.solve(solver, starts=starts, begin=begin, **course)
             columns = _by_machine(seen, results, labels.size)
             self._keep(fit, training, *columns, results)
         duals = [r.dual for r in results]
@@ -169,6 +173,28 @@ class KernelSVC(ProbabilityClassifier, LossMachine):
             combined = partial(_by_machine, seen, n=labels.size)
             self._learn_probabilities(training, solver, duals, combined, course)
         return duals
+
+    def _begin(
+        self,
+        training: Training,
+        C: Array,
+        seen: list[Array],
+        *,
+        exact: tuple[float, int] | None,
+        **course: Any,
+    ) -> list[Result] | None:
+        """Make the first steps of all machines in one compiled call, if their matrix is dense."""
+        gram = training.gram.dense_rows
+        sizes = [part.size for part in seen]
+        if gram is None or max(sizes) > MOST_TOGETHER:
+            return None
+        rows = np.concatenate(seen)
+        machine = np.repeat(np.arange(len(seen)), sizes)
+        signs = self.code_book_[training.targets[rows], machine]
+        problem = Hinge().problem(signs, C[rows], total=0.0)
+        which, offsets = training.gram.places(rows), np.cumsum([0, *sizes])
+        limits = None if exact is None else (*exact, SMALL)
+        return smo_blocks(gram, problem, which, offsets, exact=limits, **course)
 
     def _solve_together(
         self, training: Training, C: Array, starts: Sequence[Any] | None, data: Pair
@@ -319,10 +345,8 @@ def _by_class(results: list[Result]) -> tuple[Array, Array]:
 
 def _by_machine(seen: list[Array], results: list[Result], n: int) -> tuple[Any, Array]:
     """Return the coefficients as a CSR array with a column per machine, and the intercepts."""
-    parts = [
-        (rows[r.coef != 0], r.coef[r.coef != 0]) for rows, r in zip(seen, results, strict=True)
-    ]
-    machines = np.repeat(np.arange(len(parts)), [rows.size for rows, _ in parts])
-    rows, values = (np.concatenate(column) for column in zip(*parts, strict=True))
-    coef = sp.csr_array((values, (rows, machines)), (n, len(parts)))
+    machines = np.repeat(np.arange(len(seen)), [rows.size for rows in seen])
+    values, rows = np.concatenate([r.coef for r in results]), np.concatenate(seen)
+    kept = np.flatnonzero(values)
+    coef = sp.csr_array((values[kept], (rows[kept], machines[kept])), (n, len(seen)))
     return coef, np.hstack([r.intercept for r in results])

@@ -50,7 +50,8 @@ from hilbin.maps.pq import require_same_words
 from hilbin.parallel import blas_threads
 from hilbin.solvers.bundle import bundle
 from hilbin.solvers.coded import PairRows
-from hilbin.solvers.problem import Result
+from hilbin.solvers.linear import linear, suits
+from hilbin.solvers.problem import Callback, Result
 from hilbin.solvers.risk import EpsilonInsensitive, Hinge, Logistic, Loss
 from hilbin.stream import Chunk, Chunks
 
@@ -186,9 +187,7 @@ class MapMachine(CallbackSupportMixin, MapModel):
             fit.max_iter = self.max_iter
             with fit.problem(0) as callback, threads:
                 risk: Any = of(rows) if isinstance(rows, Chunk) else StreamedRisk(of, passes)
-                inner = inner_product(self.feature_map_)
-                limits: dict[str, Any] = {"tol": self.tol, "max_iter": self.max_iter}
-                result = bundle(risk, 1.0, inner=inner, callback=callback, **limits)
+                result = self._minimized(risk, self.tol, callback)
             fit.say(0, result)
             fit.keep([result])
             require_finite(self, "objective_")
@@ -196,6 +195,19 @@ class MapMachine(CallbackSupportMixin, MapModel):
                 result = replace(result, coef=result.coef.astype(risk.rows.source_dtype))
             self._keep(result)
         return Trained(passes, rows, of, risk)
+
+    def _minimized(self, risk: Any, tol: float, callback: Callback | None = None) -> Result:
+        """Return the solution by the solver for such rows.
+
+        Few rows are left to cutting planes, whose passes do not depend on chance: a weight is a
+        repetition for them to rounding.
+        """
+        inner = inner_product(self.feature_map_)
+        given: dict[str, Any] = {"tol": tol, "max_iter": self.max_iter, "callback": callback}
+        fits = inner is None and suits(risk)
+        if fits and (not risk.loss.quadratic or risk.rows.shape[0] > SMALL):
+            return linear(risk, seed=random_seed(self.random_state), n_jobs=self.n_jobs, **given)
+        return bundle(risk, inner=inner, **given)
 
     def _features(self, feature_map: Any) -> Features:
         exact = self.tol < EXACT_TOL
@@ -337,8 +349,7 @@ class MapSVC(ProbabilityClassifier, MapMachine):
     def _again(self, risk: Any, rows: int | None = None) -> Result:
         """Return a looser solution, of another risk; few rows are solved to rounding."""
         tol = TOL_FEW if rows is not None and rows <= SMALL else max(self.tol, TOL_AGAIN)
-        inner = inner_product(self.feature_map_)
-        return bundle(risk, 1.0, inner=inner, tol=tol, max_iter=self.max_iter)
+        return self._minimized(risk, tol)
 
     def _learn_in_memory(self, rows: Chunk, risk: Any, targets: Indicators) -> None:
         """Train again without some of the rows, whose features are there, and calibrate."""

@@ -1,0 +1,155 @@
+"""Code of the pages runs or parses, commands exist, pictures have a text, versions agree."""
+
+import ast
+import re
+import shlex
+import textwrap
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import numpy as np
+import pytest
+from PIL import Image
+
+ROOT = Path(__file__).parent.parent
+DOCS = ROOT / "docs"
+README = ROOT / "README.md"
+PAGES = sorted(DOCS.glob("*.rst"))
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+TEXTS = [*PAGES, README, *sorted((ROOT / "examples").glob("*/README.md"))]
+pytestmark = pytest.mark.skipif(not PAGES, reason="not beside the package")
+
+
+def read(path: Path) -> str:
+    return path.read_text(encoding="utf-8")
+
+
+def blocks(path: Path) -> Iterator[tuple[str, str]]:
+    """Yield the language and the text of every code block."""
+    text = read(path)
+    if path.suffix == ".md":
+        yield from re.findall(r"^```(\w+)\n(.*?)^```", text, re.M | re.S)
+        return
+    pattern = r"^( *)(?:\.\. code-block:: (\w+)|[^\n.].*::|::)\n((?:\1 +:.*\n)*(?:\n|\1 +.*\n)+)"
+    for _, language, body in re.findall(pattern, text + "\n", re.M):
+        yield language or "literal", textwrap.dedent(body)
+
+
+def commands(path: Path) -> Iterator[str]:
+    for language, body in blocks(path):
+        if language in ("sh", "console", "literal"):
+            for line in body.splitlines():
+                for part in line.removeprefix("$ ").split(" && "):
+                    if part.split("#")[0].strip().startswith("hilbin "):
+                        yield part
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_prompts_run(page: Path) -> None:
+    if ">>> " in read(page):
+        assert f"docs/{page.name}" in PROJECT["tool"]["pytest"]["ini_options"]["testpaths"]
+
+
+@pytest.mark.parametrize("path", TEXTS, ids=lambda path: f"{path.parent.name}/{path.name}")
+def test_commands_exist(path: Path) -> None:
+    import typer.main
+
+    from hilbin.cli.app import app
+
+    root = typer.main.get_command(app)
+    for line in commands(path):
+        words = shlex.split(line, comments=True)[1:]
+        command: click.Command = root
+        while isinstance(getattr(command, "commands", None), dict) and words:
+            if words[0].startswith("-"):
+                break
+            assert words[0] in command.commands, line  # type: ignore[attr-defined]
+            command = command.commands[words.pop(0)]  # type: ignore[attr-defined]
+        known = {name for one in command.params for name in (*one.opts, *one.secondary_opts)}
+        known |= {"--help"}
+        for word in words:
+            if word.startswith("-") and not re.match(r"-\d", word):
+                assert word.split("=")[0] in known, line
+
+
+@pytest.mark.parametrize("path", TEXTS, ids=lambda path: f"{path.parent.name}/{path.name}")
+def test_python_parses(path: Path) -> None:
+    for language, body in blocks(path):
+        if language == "python" or (language == "literal" and re.search(r"^from \w+", body, re.M)):
+            ast.parse(body)
+
+
+def test_readme_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The README's Python, with photographs of noise: smooth ones and rough ones."""
+    rng = np.random.default_rng(0)
+    for place in ("photos/rough", "photos/smooth", "held_out/rough", "held_out/smooth", "new"):
+        (tmp_path / place).mkdir(parents=True)
+        for number in range(1, 9):
+            side = 64 if place.endswith("rough") else 8
+            noise = Image.fromarray(rng.integers(0, 255, (side, side, 3), np.uint8))
+            noise.resize((64, 64), Image.Resampling.BICUBIC).save(
+                tmp_path / place / f"{number}.jpg"
+            )
+    monkeypatch.chdir(tmp_path)
+    codes = [body for language, body in blocks(README) if language == "python"]
+    assert codes
+    for code in codes:
+        exec(
+            compile(
+                code.replace("ImageClassifier()", 'ImageClassifier("color+lbp")'), "README", "exec"
+            ),
+            {},
+        )
+    assert (tmp_path / "report.html").exists()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_pictures_have_a_text(page: Path) -> None:
+    text = read(page)
+    for directive in re.findall(r"^ *\.\. (?:image|figure|plot):: .*\n(?: +:.*\n)*", text, re.M):
+        assert ":alt: " in directive, directive
+
+
+def test_readme_pictures() -> None:
+    for alt, target in re.findall(r"!\[(.*?)\]\((.*?)\)", read(README)):
+        assert alt
+        assert target.startswith("https://") or (ROOT / target).exists() or "docs/images" in target
+
+
+def test_versions_agree() -> None:
+    cited = re.search(r"^version: (.+)$", read(ROOT / "CITATION.cff"), re.M)
+    assert cited is not None
+    assert cited[1] == PROJECT["project"]["version"]
+
+
+def test_links_of_the_repository() -> None:
+    for path in [*ROOT.glob("*.md"), *(ROOT / "examples").glob("**/README.md")]:
+        for target in re.findall(r"\]\(([^)#]+)", read(path)):
+            if not target.startswith("http"):
+                where = path.parent / target
+                left_out = "benchmarks/results" in target or "docs/images" in target  # of the sdist
+                assert where.exists() or left_out, f"{path.name}: {target}"
+
+
+def test_formulas_become_mathml(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("sphinx")
+    monkeypatch.syspath_prepend(DOCS / "_ext")
+    from mathml import _mathml
+
+    half = re.sub(r"\s", "", _mathml(r"\tfrac12 \|w\|^2", block=False))
+    assert re.search(r"<mfrac[^>]*><mn>1</mn><mn>2</mn></mfrac>", half)
+    for page in PAGES:
+        for formula in re.findall(r":math:`([^`]+)`", read(page)):
+            _mathml(formula, block=False)
+
+
+def test_measured_tables(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("sphinx")
+    monkeypatch.syspath_prepend(DOCS / "_ext")
+    from measured import readme_rows
+
+    rows = readme_rows()
+    assert len(rows) == 9
+    assert all(len(row) == 3 for row in rows)
