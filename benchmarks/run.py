@@ -21,7 +21,8 @@ SCRIPTS = (
     *("first_trial", "kernel_machines", "gcs_band", "gcs_photos", "outliers", "probabilities"),
     *("images", "images_speed", "images_pipeline", "images_tables"),
     *("stream", "stream_accuracy", "scale"),
-    *("pq", "pq_accuracy", "mkl", "reduction", "clustering", "dependence", "unlabeled"),
+    *("pq", "pq_accuracy", "codes_whole", "linear_speed"),
+    *("mkl", "reduction", "clustering", "dependence", "unlabeled"),
     *("structure", "detect", "defaults", "files", "fuzz", "faults", "install"),
 )
 ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")

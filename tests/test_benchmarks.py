@@ -10,6 +10,7 @@ ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT / "benchmarks"), str(ROOT / "docs" / "_ext")]
 harness = pytest.importorskip("harness")
 render = pytest.importorskip("render", exc_type=ImportError)
+run = pytest.importorskip("run", exc_type=ImportError)
 
 LOADS = {"load_before": [0.5, 0.4, 0.3], "load_after": [0.5, 0.4, 0.3]}
 OLD = {"cpu": "a processor", "cores": 2, "level": "avx2", **LOADS}
@@ -52,6 +53,25 @@ def test_threads_without_limits_are_those_of_the_pools(monkeypatch):
 def test_ceilings_are_drawn(recorded, tmp_path):
     render.draw_all([recorded])
     assert (tmp_path / "made.png").stat().st_size > 1000
+
+
+def test_every_benchmark_is_run():
+    scripts = {path.stem for path in (ROOT / "benchmarks").glob("*.py")}
+    recording = {name for name in scripts if "harness.record(" in source(name)}
+    alone = {"papers"}  # has a target of its own
+    assert recording - set(run.SCRIPTS) == alone
+    assert set(run.SCRIPTS) <= scripts
+
+
+def source(name):
+    return (ROOT / "benchmarks" / f"{name}.py").read_text(encoding="utf-8")
+
+
+def test_scripts_that_break_are_named(monkeypatch, capsys):
+    monkeypatch.setattr(run, "SCRIPTS", ("no_such_script",))
+    monkeypatch.setattr(sys, "argv", ["run.py", "--quick"])
+    assert run.main() == 1
+    assert "broken: no_such_script" in capsys.readouterr().out
 
 
 def test_another_clock_is_used():
