@@ -28,6 +28,7 @@ TEXT = (
     "are as many as the exact machine has found; the other models have none."
 )
 Made = Callable[[], Any]
+Table = dict[str, dict[str, float]]
 
 
 def exp_chi2() -> Exponential:
@@ -110,35 +111,37 @@ def by_rows(sizes: Sizes) -> dict[str, dict[int, dict[str, float]]]:
     return found
 
 
-def growth(sizes: Sizes) -> dict[str, dict[str, float]]:
-    """What doubling rows, features or classes does to the time of a fit and of a prediction."""
+def growth(sizes: Sizes) -> tuple[Table, Table]:
+    """What doubling rows, features or classes does to the time of a fit, and of a prediction."""
     middle = Size(sizes.growth_rows, sizes.bins, sizes.classes)
     larger = {
         "rows": middle._replace(rows=2 * middle.rows),
         "features": middle._replace(bins=2 * middle.bins),
         "classes": middle._replace(classes=2 * middle.classes),
     }
-    table = {}
+    fits: Table = {}
+    scores: Table = {}
     for name, make in ESTIMATORS.items():
         base = timed(make, middle, sizes)
-        row = {"fit, s": base["fit"], "a row's scores, µs": 1e6 * base["predict"]}
-        row["support vectors"] = base["vectors"]
+        fits[name] = {"fit, s": base["fit"]}
+        scores[name] = {"scores of a row, µs": 1e6 * base["predict"]}
         for what, size in larger.items():
             times = timed(make, size, sizes)
-            row[f"fit, twice the {what}"] = times["fit"] / base["fit"]
-            row[f"scores, twice the {what}"] = times["predict"] / base["predict"]
-        table[name] = row
-    return table
+            fits[name][f"twice the {what}"] = times["fit"] / base["fit"]
+            scores[name][f"twice the {what}"] = times["predict"] / base["predict"]
+        if base["vectors"]:
+            scores[name]["support vectors"] = base["vectors"]
+    return fits, scores
 
 
-def per_unit(table: dict[str, dict[str, float]], sizes: Sizes) -> dict[str, dict[str, float]]:
+def per_unit(table: Table, sizes: Sizes) -> Table:
     """Nanoseconds of a prediction per feature, class and support vector."""
     units = {}
     for name, row in table.items():
-        ns = 1e3 * row["a row's scores, µs"]
+        ns = 1e3 * row["scores of a row, µs"]
         units[name] = {"per row and feature, ns": ns / sizes.bins}
         units[name] |= {"per row, feature and class, ns": ns / sizes.bins / sizes.classes}
-        if vectors := row["support vectors"]:
+        if vectors := row.get("support vectors"):
             units[name]["per row, feature and support vector, ns"] = ns / sizes.bins / vectors
     return units
 
@@ -171,11 +174,12 @@ def main() -> None:
     harness.keep_memory()
     sizes = QUICK if args.quick else Sizes()
     with harness.threads(1):
-        found, table = by_rows(sizes), growth(sizes)
+        found, (fits, scores) = by_rows(sizes), growth(sizes)
     figures = {
         **sizes._asdict(),
-        "Growth": table,
-        "Scores, per unit": per_unit(table, sizes),
+        "Growth of fits": fits,
+        "Growth of scores": scores,
+        "Scores, per unit": per_unit(scores, sizes),
         "Fits by rows, s": {
             name: {str(n): t["fit"] for n, t in times.items()} for name, times in found.items()
         },

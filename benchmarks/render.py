@@ -253,8 +253,8 @@ def draw_roofline(plot: dict[str, Any], path: Path) -> None:
     for i, (name, rate) in enumerate(plot["slopes"].items()):
         end = min(high, top / rate)
         axes.plot([low, end], [rate * low, rate * end], color=INK, linewidth=1.2 - 0.3 * i)
-        axes.text(1.1 * low, 1.25 * rate * low, f"{name}, {rate:.0f} GB/s", fontsize=7, color=INK,
-                  rotation=33, rotation_mode="anchor")  # fmt: skip
+        axes.text(1.15 * low, 1.35 * rate * low, f"{name}, {rate:.0f} GB/s", fontsize=7, color=INK,
+                  rotation=40, rotation_mode="anchor")  # fmt: skip
     for name, rate in plot["tops"].items():
         axes.axhline(rate, color=COLOURS[2], linewidth=1.2)
         axes.text(high, rate * 1.04, f"{name}, {number(rate)}", ha="right", fontsize=7, color=INK)

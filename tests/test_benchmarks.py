@@ -10,6 +10,7 @@ ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT / "benchmarks"), str(ROOT / "docs" / "_ext")]
 harness = pytest.importorskip("harness")
 render = pytest.importorskip("render", exc_type=ImportError)
+run = pytest.importorskip("run", exc_type=ImportError)
 
 LOADS = {"load_before": [0.5, 0.4, 0.3], "load_after": [0.5, 0.4, 0.3]}
 OLD = {"cpu": "a processor", "cores": 2, "level": "avx2", **LOADS}
@@ -54,6 +55,25 @@ def test_ceilings_are_drawn(recorded, tmp_path):
     assert (tmp_path / "made.png").stat().st_size > 1000
 
 
+def test_every_benchmark_is_run():
+    scripts = {path.stem for path in (ROOT / "benchmarks").glob("*.py")}
+    recording = {name for name in scripts if "harness.record(" in source(name)}
+    alone = {"papers"}  # has a target of its own
+    assert recording - set(run.SCRIPTS) == alone
+    assert set(run.SCRIPTS) <= scripts
+
+
+def source(name):
+    return (ROOT / "benchmarks" / f"{name}.py").read_text(encoding="utf-8")
+
+
+def test_scripts_that_break_are_named(monkeypatch, capsys):
+    monkeypatch.setattr(run, "SCRIPTS", ("no_such_script",))
+    monkeypatch.setattr(sys, "argv", ["run.py", "--quick"])
+    assert run.main() == 1
+    assert "broken: no_such_script" in capsys.readouterr().out
+
+
 def test_another_clock_is_used():
     ticks = iter(range(100))
     times = harness.compare({"a": lambda: None}, 2, clock=lambda: float(next(ticks)))
@@ -62,12 +82,15 @@ def test_another_clock_is_used():
 
 def test_tables_of_results_are_made_for_the_docs(recorded, tmp_path, monkeypatch):
     core = pytest.importorskip("docutils.core")
-    results = pytest.importorskip("results")
+    measured = pytest.importorskip("measured", exc_type=ImportError)
     from docutils.parsers.rst import directives
 
-    monkeypatch.setattr(results, "RESULTS", tmp_path)
-    directives.register_directive("results", results.Results)
-    page = core.publish_doctree(".. results:: made\n\n   By size\n").astext()
+    folder = tmp_path / "benchmarks" / "results"
+    folder.mkdir(parents=True)
+    (folder / "made.json").write_text(json.dumps(recorded), encoding="utf-8")
+    monkeypatch.setattr(measured, "ROOT", tmp_path)
+    directives.register_directive("measured", measured.Measured)
+    page = core.publish_doctree(".. measured:: made, By size\n").astext()
     assert "large" in page
     assert "1,234" in page
     assert recorded["machine"]["date"] in page
