@@ -1,4 +1,4 @@
-"""Find coins: learn from two strips of a photograph, find in the other two: python run.py [FOLDER]."""
+"""Find coins: learn from two strips of a photograph, find in two others: python run.py [FOLDER]."""
 
 import shutil
 import sys

@@ -1,4 +1,4 @@
-"""Kernel ridge regression on a folder of files, exactly and in little memory: python run.py [FOLDER]."""
+"""Kernel ridge regression on a folder of files, in little memory: python run.py [FOLDER]."""
 
 import sys
 from pathlib import Path

@@ -14,7 +14,7 @@ SIDE = 64
 
 
 def cut(folder: Path, every: int = 1) -> tuple[Path, Path]:
-    """Cut photographs of 512 by 512 pixels into squares: upper halves to learn from, lower to test."""
+    """Cut photographs of 512 by 512 pixels into squares: upper halves to train, lower to test."""
     for name in ("brick", "grass", "gravel"):
         image = getattr(data, name)()
         for number in range(0, 64, every):
