@@ -149,7 +149,7 @@ def moons(work: Work) -> Item:
     table: Table = {}
     for ax, (name, kernel) in zip(axes[1:], kernels.items(), strict=True):
         K = np.equal.outer(y, y).astype(float) if kernel is None else kernel.gram(X)
-        ax.imshow(K, cmap="viridis", interpolation="nearest", vmax=max(1, K.max()))
+        ax.imshow(K, cmap="viridis", interpolation="nearest", vmin=min(0, K.min()))
         ax.set(xticks=[], yticks=[])
         ax.set_title(name, fontsize=7)
         both = {c: kernel_alignment(K, y, centered=c) for c in (False, True)}
@@ -250,12 +250,12 @@ def rings(work: Work) -> Item:
     K = commute_kernel(knn_graph(Gaussian("median").resolve(X), X, connected=True))
     Z = KernelPCA("precomputed", 2, preimage=None).fit_transform(K)
     found = KMeans(2, n_init=5, random_state=0).fit_predict(Z)
-    rates = [adjusted_rand_score(y, labels) for labels in (plain, found)]
+    rates = [abs(round(adjusted_rand_score(y, labels), 2)) for labels in (plain, found)]
     figure, axes = panels(4, height=2.0)
     scatter(axes[0], X, y, "two rings")
     scatter(axes[1], X, plain, f"8.1: k-means, {rates[0]:.2f}")
     scatter(axes[2], Z, y, "8.2: components")
-    scatter(axes[3], X, found, f"8.2: k-means of them, {rates[1]:.2f}")
+    scatter(axes[3], X, found, f"8.2: k-means, {rates[1]:.2f}")
     text = "Two rings, their k-means clusters, their kernel components, and the clusters of these."
     return Item(
         "Figures 8.1 and 8.2",
@@ -354,9 +354,8 @@ def dependence(work: Work) -> Item:
             "p-value": float(test.pvalue),
         }
         ax.plot(a, b, ".", markersize=3)
-        ax.set(title=f"{name}: Cov {table[name]['covariance']:.2f}, HSIC "
-               f"{table[name]['HSIC']:.3f}", xlabel="x", ylabel="y")  # fmt: skip
-        ax.title.set_fontsize(8)
+        figures = f"Cov {table[name]['covariance']:.2f}, HSIC {table[name]['HSIC']:.3f}"
+        ax.set(title=f"{name}:\n{figures}", xlabel="x", ylabel="y")
     text = "Correlated, dependent but uncorrelated, and independent points with covariance and HSIC"
     strong, hidden, none = (row["HSIC"] for row in table.values())
     seen = abs(table["dependent"]["covariance"]) < 0.03 and hidden > 5 * none
