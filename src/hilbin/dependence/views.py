@@ -16,15 +16,19 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
+from scipy.spatial.distance import pdist, squareform
 from sklearn.base import clone
 
 from hilbin._arrays import Array, check_rows, to_dense
 from hilbin.kernels import Gaussian, Kernel, Linear
-from hilbin.kernels.scaling import square
+from hilbin.kernels.bandwidth import SAMPLE_ROWS, Rule, of_pairs, upper
+from hilbin.kernels.scaling import centered, square
 
 SYMMETRIC = 1e-8  # largest difference of K and its transpose, in units of the largest entry
 FEW_FACTORS = 8  # columns of one view times those of the other, over rows, that beat all pairs
 AT_A_TIME = 1 << 20  # values of permuted columns
+FEW_COLUMNS = 4  # for which SciPy's distances are as fast as ours, and there is no other half
 CONSTANT = 1e-12  # trace of a centered matrix, in units of that of the matrix, that is rounding
 
 
@@ -92,6 +96,54 @@ class View:
         return found
 
 
+@dataclass(frozen=True)
+class HalfView(View):
+    r"""Rows under a kernel that is 1 on the diagonal, by its values for all pairs of rows.
+
+    With :math:`r` the sums of the rows of :math:`K`, and :math:`s` their sum, the centered matrix
+    has the diagonal :math:`1 - 2 r_i / n + s / n^2`, and the product of two is :math:`\sum_{ij}
+    K_{ij} L_{ij} - \frac{2}{n} r^\top r' + s s' / n^2`: half of each matrix is enough. This
+    cancels a few digits, as a Gaussian of median width is far from constant.
+    """
+
+    half: Array | None = None
+
+    @cached_property
+    def square(self) -> Array:
+        """The matrix, not centered."""
+        found: Array = squareform(self.half, checks=False)
+        np.fill_diagonal(found, 1)
+        return found
+
+    @cached_property
+    def sums(self) -> Array:
+        """Sums of the rows of the matrix."""
+        return np.ones(len(self.square)) @ self.square
+
+    @cached_property
+    def gram(self) -> Array:
+        """The centered Gram matrix."""
+        matrix = of_gram(self.square).matrix
+        assert matrix is not None
+        return matrix
+
+    @cached_property
+    def diagonal(self) -> Array:
+        """Squared distance of every row from the mean, in feature space."""
+        n = len(self.sums)
+        return 1 - (2 * self.sums - self.sums.mean()) / n
+
+    def product(self, other: View, order: Array | None = None) -> float:
+        """Return the sum of the products of the entries of both matrices."""
+        if order is not None or not isinstance(other, HalfView):
+            return super().product(other, order)
+        n, r, q = len(self), self.sums, other.sums
+        assert self.half is not None
+        assert other.half is not None
+        entries = n + 2 * float(self.half @ other.half)
+        return entries - float(2 * (r @ q) / n - r.mean() * q.mean())
+
+
 def as_views(X: Any, Y: Any, kernel_x: Any, kernel_y: Any, *, fewest: int) -> tuple[View, View]:
     """Return both views of the same rows, of which there must be a few."""
     x, y = as_view(X, kernel_x, "x"), as_view(Y, kernel_y, "y")
@@ -112,7 +164,7 @@ def as_view(X: Any, kernel: Any, side: str) -> View:
         return of_gram(symmetric(X, name))
     rows = _as_rows(X, name)
     if kernel is None:
-        return of_own_gram(_default_gram(check_rows(rows, name)))
+        return _by_default(check_rows(rows, name))
     if not isinstance(kernel, Kernel):
         return _of_map(kernel, rows, side)
     rows = check_rows(rows, name, nonnegative=kernel._demand())
@@ -123,18 +175,10 @@ def as_view(X: Any, kernel: Any, side: str) -> View:
 
 def of_gram(K: Array) -> View:
     """Return the view of a Gram matrix; a constant one has nothing but zeros."""
-    return of_own_gram(K.copy())
-
-
-def of_own_gram(K: Array) -> View:
-    """Return the view of a Gram matrix that is centered in place."""
-    trace = np.trace(K)
-    means = K.mean(axis=0)
-    K -= means
-    K -= (means - means.mean())[:, None]
-    if np.trace(K) <= CONSTANT * trace:
-        K[:] = 0
-    return View(None, K)
+    A = centered(K)
+    if np.trace(A) <= CONSTANT * np.trace(K):
+        A = np.zeros_like(A)
+    return View(None, A)
 
 
 def symmetric(K: Any, name: str) -> Array:
@@ -174,10 +218,23 @@ def _as_rows(X: Any, name: str) -> Any:
     return np.asarray(X).reshape(-1, 1)
 
 
-def _default_gram(rows: Any) -> Array:
+def _by_default(rows: Any) -> View:
     """Return a Gaussian of median width; of mean width, if most rows are equal; or any."""
-    for rule in ("median", "mean"):
+    rules: tuple[Rule, ...] = ("median", "mean")
+    pairs = _squared_distances(rows) if 1 < rows.shape[0] <= SAMPLE_ROWS else None
+    for rule in rules:
         with suppress(ValueError):  # the distance is 0
-            K = Gaussian(rule)._resolved_gram(rows, 0)
-            return K.astype(np.float64, copy=False)
-    return np.ones((rows.shape[0], rows.shape[0]))
+            if pairs is not None:
+                gamma = 1 / of_pairs(rule, pairs, "gamma")
+                return HalfView(None, None, np.exp(np.multiply(pairs, -gamma, out=pairs)))
+            kernel = Gaussian(rule).resolve(rows, random_state=0)
+            return of_gram(square(kernel.gram(rows), "the Gram matrix"))
+    return View(None, np.zeros((rows.shape[0], rows.shape[0])))
+
+
+def _squared_distances(rows: Any) -> Array:
+    """Return the squared distances of all pairs of rows."""
+    if sp.issparse(rows) or rows.shape[1] > FEW_COLUMNS:
+        return upper(Gaussian()._distances(rows, None, None))
+    found: Array = pdist(rows, "sqeuclidean")
+    return found

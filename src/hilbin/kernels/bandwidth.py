@@ -94,8 +94,17 @@ def sample(X: Matrix, random_state: Any) -> Matrix:
 
 def statistic(rule: Rule | Sparsity, distances: Array, name: str) -> float:
     """Return the rule's number for a square matrix of distances; ``name`` is what it sets."""
+    return of_pairs(rule, upper(distances), name)
+
+
+def upper(distances: Array) -> Array:
+    """Return what is above the diagonal of a matrix, row by row, in float64."""
     rows = [row[i + 1 :] for i, row in enumerate(distances)]  # indices of pairs would take longer
-    pairs = np.concatenate(rows, dtype=np.float64)
+    return np.concatenate(rows, dtype=np.float64)
+
+
+def of_pairs(rule: Rule | Sparsity, pairs: Array, name: str) -> float:
+    """Return the rule's number for the distances of all pairs."""
     if not pairs.size:
         raise ValueError(f"{name}={rule!r} needs at least two rows, got 1 sample")
     if rule == "mean":
@@ -112,7 +121,7 @@ def statistic(rule: Rule | Sparsity, distances: Array, name: str) -> float:
 
 
 def quantile(values: Array, q: float) -> float:
-    """Return a quantile of numbers, which may be reordered; between two of them it is linear.
+    """Return a quantile of numbers; between two of them it is linear.
 
     Of many numbers a few say between which bounds it lies, so that only those are put in order.
     """
@@ -130,5 +139,5 @@ def quantile(values: Array, q: float) -> float:
             break
         values, first = between, first - below
     last = min(first + 1, values.size - 1)
-    values.partition([first, last])
+    values = np.partition(values, [first, last])
     return float(values[first] + share * (values[last] - values[first]))

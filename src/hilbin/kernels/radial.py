@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from scipy.special import gammaincc
 
 from hilbin._arrays import Array, Matrix
-from hilbin.kernels.bandwidth import SAMPLE_ROWS, Rule, is_rule, sample, statistic
+from hilbin.kernels.bandwidth import Rule, is_rule, sample, statistic
 from hilbin.kernels.base import Kernel, require_positive, warn_not_psd
 from hilbin.kernels.pairwise import Op, pairwise_sum, rowwise, sums_against
 
@@ -73,17 +73,8 @@ class RadialKernel(Kernel):
     def _resolve(self, X: Matrix, random_state: Any) -> Self:
         if not is_rule(self.gamma):
             return self
-        return self._by_rule(self._distances(sample(X, random_state), None, None))
-
-    def _by_rule(self, distances: Array) -> Self:
+        distances = self._distances(sample(X, random_state), None, None)
         return self.replace(gamma=1 / statistic(self.gamma, distances, "gamma"))  # type: ignore[arg-type]
-
-    def _resolved_gram(self, X: Matrix, random_state: Any) -> Array:
-        """Return the Gram matrix by a rule; distances that both need are computed once."""
-        if X.shape[0] > SAMPLE_ROWS:
-            return self._resolve(X, random_state)._gram(X, None, None)
-        distances = self._distances(X, None, None)
-        return rowwise(distances, self._by_rule(distances)._finish, None)
 
 
 @dataclass(frozen=True, repr=False)
