@@ -39,7 +39,7 @@ def sklearn_intersection(X: Array, Y: Array) -> Array:
 
 def scipy_jensen_shannon(X: Array, Y: Array) -> Array:
     """``K = 1 - d^2`` for rows that sum to 1: SciPy's distance is the root of the divergence."""
-    return 1 - np.square(cdist(X, Y, "jensenshannon", base=2.0))
+    return 1 - np.square(cdist(X, Y, "jensenshannon")) / np.log(2)
 
 
 def sklearn_exp_chi2(X: Array, Y: Array) -> Array:

@@ -107,7 +107,8 @@ template <class T, class Index> void define_sparse(nb::module_& m) {
     const size_t n = coefficients.shape(0);
     require(out.shape(0) == n, "out has the wrong length");
     const SparseRows<T, Index> rows = made(values, columns, indptr, n);
-    rows.add_products(n, coefficients.data(), out.data());
+    for (size_t i = 0; i < n; ++i)
+      if (coefficients.data()[i] != 0) rows.add(out.data(), ptrdiff_t(i), coefficients.data()[i]);
   }, "values"_array, "columns"_array, "indptr"_array, "coefficients"_array, "out"_array);
 
   // Single entries, columns ascending in every row: SciPy walks through whole rows for them.

@@ -1,6 +1,5 @@
 // Steps of sequential minimal optimization on a sparse Gram matrix.
 #pragma once
-#include <algorithm>
 #include <vector>
 
 #include "smo.hpp"
@@ -23,23 +22,6 @@ template <class T, class Index> struct SparseRows {
       for (int k = 0; k < 4; ++k) to[columns[p + k]] = sums[k];
     }
     for (; p < end; ++p) to[columns[p]] += change * double(values[p]);
-  }
-  // The sum of the values of a row times the numbers of their columns.
-  double dot(const double* from, ptrdiff_t i) const {
-    Index p = indptr[i];
-    const Index end = indptr[i + 1];
-    double sums[4] = {};
-    for (; p + 4 <= end; p += 4)
-      for (int k = 0; k < 4; ++k) sums[k] += from[columns[p + k]] * double(values[p + k]);
-    for (; p < end; ++p) sums[0] += from[columns[p]] * double(values[p]);
-    return (sums[0] + sums[1]) + (sums[2] + sums[3]);
-  }
-  // out += the symmetric matrix times the coefficients: by the rows of those that are not 0 or, which reads only, by all rows.
-  void add_products(ptrdiff_t n, const double* coefficients, double* out) const {
-    const ptrdiff_t zeros = std::count(coefficients, coefficients + n, 0.0);
-    for (ptrdiff_t i = 0; i < n; ++i)
-      if (2 * zeros < n) out[i] += dot(coefficients, i);
-      else if (coefficients[i] != 0) add(out, i, coefficients[i]);
   }
   // The first lines of a row that may be next: the processor fetches the rest on its own.
   void prefetch(ptrdiff_t i) const {
