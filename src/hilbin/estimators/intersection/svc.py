@@ -131,7 +131,7 @@ class IntersectionSVC(ProbabilityClassifier, IntersectionModel):
         )
         self.C_ = self._cost(training, solver)
         with Fit(self, *data, names) as fit:
-            sizes = None if len(names) == 1 else np.bincount(labels)
+            sizes = None if len(names) == 1 else np.bincount(labels).tolist()
             results = fit.solve(solver, **self._course(starts), sizes=sizes)
             duals = self._keep(fit, training, *columns(results), results)
         if self.probability:
