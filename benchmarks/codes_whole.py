@@ -21,11 +21,11 @@ MANY = 50_000  # rows that the figures of a large set are of
 TEXT = (
     "Fisher vectors of 1000 images of scene15 (64 Gaussians of 64 dimensions, 8192 numbers), "
     "tested on 500; HOG of 60,000 images of fashion_mnist, tested on 10,000. Parts of 8 "
-    f"components, 256 words. MapSVC, hinge loss, to a gap of {TOL:g}, one thread, whole fits. Few "
-    "rows, of float32 or codes, are trained by their kernel matrix, many float32 rows by dual "
-    "descent, many codes by cutting planes. Quantizing is learning the words from the training rows and coding "
-    "these. Memory of codes is given without and with the words, accuracy with test rows as they "
-    "are and coded."
+    f"components, 256 words. MapSVC, hinge loss, to a gap of {TOL:g}, one thread, whole fits. "
+    "Few rows, of float32 or codes, are trained by their kernel matrix, many float32 rows by dual "
+    "descent, many codes by cutting planes. Quantizing is learning the words from the training "
+    "rows and coding these. Memory of codes is given without and with the words, accuracy with "
+    "test rows as they are and coded."
 )
 
 
