@@ -1,4 +1,4 @@
-"""The page that compares the papers with what was measured: its pure parts, and what is committed."""
+"""The page that compares the papers with what was measured: pure parts, and what is committed."""
 
 import importlib
 import json
