@@ -25,7 +25,7 @@ bench: $(VENV)/.installed
 
 # The tables and figures of the five papers again; DATA is needed. ONLY=paper3 redraws one of them.
 papers: $(VENV)/.bench
-	$(BIN)/python benchmarks/papers.py --data $(DATA) $(if $(ONLY),--only $(ONLY))
+	$(BIN)/python benchmarks/papers.py $(if $(DATA),--data $(DATA)) $(if $(ONLY),--only $(ONLY))
 
 docs: $(VENV)/.docs
 	$(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build/html

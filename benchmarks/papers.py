@@ -23,8 +23,8 @@ MINUTES, MOST_MINUTES = "minutes", 60
 TITLE = "The five papers, redrawn"
 TEXT = (
     "Every table and figure of the five papers beside what was measured here; docs/reproduce.rst "
-    "has them with pictures. Minutes are of one thread, without what is read from the results of "
-    "other benchmarks."
+    "has them with pictures. Minutes are of the clock, one thread, on a machine that was busy with "
+    "other work, without what is read from the results of other benchmarks."
 )
 
 
@@ -69,8 +69,10 @@ def measure(papers: list[str], work: Work, wanted: list[str]) -> None:
 
 def save(figures: dict[str, Any], work: Work) -> None:
     """Record, and write the tables of the page."""
-    minutes = sum(figures.get(MINUTES, {}).values())
-    claims = [harness.claim("make papers", minutes, MOST_MINUTES, "<=", unit=" minutes")]
+    minutes, claims = figures.get(MINUTES, {}), []
+    if set(PAPERS) <= set(minutes):
+        total = sum(minutes.values())
+        claims = [harness.claim("make papers", total, MOST_MINUTES, "<=", unit=" minutes")]
     harness.record("papers", figures, claims, title=TITLE, text=TEXT, quick=work.quick)
     if not work.quick:
         page.write(figures, PAPERS, DOCS / "reproduce")

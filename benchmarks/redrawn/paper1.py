@@ -147,7 +147,7 @@ def figure_1(work: Work) -> Item:
             f"{span(values)} with {n} feature{'s' * (n > 1)}" for n, values in greedy.items()
         ),
         SAME if min(greedy[most]) >= 10 else DIRECTION,
-        "One order of magnitude on all sets needs eight or nine features per value with "
+        "One order of magnitude on all four sets needs nine features per value with "
         "Algorithm 1; with one feature there is next to no gain. With parameters fitted to the "
         f"data the error of VZ is {span(over('VZ / fitted', 5))} theirs at five features, and "
         f"{span(over('VZ / fitted', most))} at {most}. The curves of the figure cannot be read in "
@@ -215,7 +215,7 @@ def accuracy_table(number: int, name: str) -> Item:
         "segments) and an SVM; the absolute accuracies are of other problems. Gram matrices show "
         "what accuracies do not: the error of Direct is the smallest in the limit of many "
         "dimensions. PCA-VZ on words is missing in the text of the paper. Recorded by "
-        "benchmarks/images_tables.py, which takes longer than all of this page.",
+        "benchmarks/images_tables.py.",
         {f"Table {number}: accuracy by dimensions, %": beside(name)},
     )
 
@@ -324,8 +324,8 @@ def by_degrees(found: dict[int, float]) -> Item:
         SAME if holds else DIRECTION if found[6] < found[2] else NOT,
         "A reason that the paper does not give: up to 2 degrees the p-value is positive definite, "
         "beyond it is not (errata). Here 3 degrees are as good as 2, and 1 is worse; from 4 on it "
-        "falls, as the paper says. Exact kernels, all with the gamma of exp-χ², which suits 2 "
-        f"degrees best, LIBSVM, C = {SVM_C}; the paper does not say how it chose gamma.",
+        "falls, as the paper says. Exact kernels, all with the gamma of exp-χ², LIBSVM, "
+        f"C = {SVM_C}; the paper does not say how it chose gamma.",
         {"Words of SIFT": table},
     )
 
