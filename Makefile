@@ -40,7 +40,7 @@ sanitize: $(VENV)/.installed
 # Minutes of damaged and forged input; another SEED does other experiments.
 SEED := 0
 fuzz: $(VENV)/.installed
-	$(BIN)/python tests/fuzz/harness.py all --first $(SEED) --count 1000000 --seconds 60
+	$(BIN)/python tests/fuzz/fuzzing.py all --first $(SEED) --count 1000000 --seconds 60
 
 clean:
 	rm -rf $(VENV) build docs/_build docs/gallery docs/api/generated

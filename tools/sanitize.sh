@@ -41,5 +41,5 @@ if [ "$mode" = thread ]; then
 else
   "$python" -S -m pytest -q -p no:cacheprovider tests/_core tests/solvers/test_lookup.py \
     tests/solvers/test_smo.py tests/solvers/test_coded.py tests/test_arrays.py tests/detect/test_search.py
-  "$python" -S tests/fuzz/harness.py arrays --count "${FUZZ:-2000}"
+  "$python" -S tests/fuzz/fuzzing.py arrays --count "${FUZZ:-2000}"
 fi

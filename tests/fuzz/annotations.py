@@ -3,7 +3,7 @@
 import warnings
 
 import numpy as np
-from harness import FaultError
+from fuzzing import FaultError
 from PIL import Image
 
 from hilbin.detect import ImageBoxes, read_boxes, write_boxes

@@ -5,7 +5,7 @@ import warnings
 import numpy as np
 import scipy.sparse as sp
 from catalogue import KERNELS
-from harness import FaultError, names_something
+from fuzzing import FaultError, names_something
 from oracles import sparse_fault
 from saved import public_estimators
 from sklearn.base import clone, is_regressor

@@ -7,7 +7,7 @@ import os
 import shutil
 
 import numpy as np
-from harness import FaultError
+from fuzzing import FaultError
 from images import damaged
 
 from hilbin.stats import Moments

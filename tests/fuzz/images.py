@@ -3,7 +3,7 @@
 import os
 
 import numpy as np
-from harness import FaultError
+from fuzzing import FaultError
 from pictures import drawn
 from PIL import Image
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 import scipy.sparse as sp
-from harness import FaultError, names_something
+from fuzzing import FaultError, names_something
 from saved import public_estimators
 from sklearn.base import clone, is_classifier, is_regressor
 

@@ -8,7 +8,7 @@ import warnings
 import numpy as np
 import scipy.sparse as sp
 from catalogue import KERNELS
-from harness import FaultError, names_something
+from fuzzing import FaultError, names_something
 from pictures import drawn
 from saved import NAMES, PIPELINES, ROWS, VARIANTS, made, public_estimators, takes_numbers
 from scenes import scene

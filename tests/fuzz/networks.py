@@ -4,7 +4,7 @@ import os
 
 import numpy as np
 import onnx
-from harness import FaultError
+from fuzzing import FaultError
 from images import damaged
 from onnx import TensorProto, helper, numpy_helper
 from pictures import drawn

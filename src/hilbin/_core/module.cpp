@@ -295,6 +295,7 @@ NB_MODULE(HILBIN_MODULE, m) {
   define_pairwise<float>(m, "panel_rows_float32");
   define_pairwise<double>(m, "panel_rows_float64");
   define_spread<float, float>(m);
+  define_spread<float, double>(m);
   define_spread<double, float>(m);
   define_spread<double, double>(m);
   define_neighbors<float>(m);

@@ -6,7 +6,7 @@ experiment and returns a word for how it ended, or raises :class:`FaultError`. A
 every seed before it starts and every outcome after: so the main process knows which seed was under
 way when a worker died or fell silent, and starts another one behind it.
 
-Run one seed again by ``python tests/fuzz/harness.py TARGET --first SEED --count 1``.
+Run one seed again by ``python tests/fuzz/fuzzing.py TARGET --first SEED --count 1``.
 """
 
 import argparse
@@ -88,7 +88,7 @@ def run(target, seeds, folder, *, batch=2000, deadline=None, n_jobs=1):
 
 def prepared(target, folder):
     """Write what the workers of a target need, in a subprocess too."""
-    command = [sys.executable, str(HERE / "harness.py"), target, "--prepare", str(folder)]
+    command = [sys.executable, str(HERE / "fuzzing.py"), target, "--prepare", str(folder)]
     subprocess.run(command, check=True, env=_environment())
 
 
@@ -99,7 +99,7 @@ def _environment():
 
 def _batch(report, first, stop, folder):
     """Do experiments in one worker; return the first seed that is left."""
-    command = [sys.executable, *_no_site(), str(HERE / "harness.py"), report.target, "--worker"]
+    command = [sys.executable, *_no_site(), str(HERE / "fuzzing.py"), report.target, "--worker"]
     command += [str(folder), "--first", str(first), "--count", str(stop - first)]
     with tempfile.TemporaryFile() as errors:
         worker = subprocess.Popen(
@@ -229,5 +229,5 @@ def show(report, most=20):
 
 
 if __name__ == "__main__":
-    sys.modules["harness"] = sys.modules["__main__"]  # targets raise its FaultError
+    sys.modules["fuzzing"] = sys.modules["__main__"]  # targets raise its FaultError
     main()
