@@ -1,9 +1,7 @@
-import matplotlib as mpl
 import numpy as np
 import pytest
 from hypothesis import settings
 
-mpl.use("agg")
 settings.register_profile("hilbin", deadline=None, max_examples=40, derandomize=True)
 settings.load_profile("hilbin")
 

@@ -186,12 +186,14 @@ class KernelSVC(ProbabilityClassifier, LossMachine):
         """Make the first steps of all machines in one compiled call, if their matrix is dense."""
         gram = training.gram.dense_rows
         sizes = [part.size for part in seen]
-        targets = training.targets
-        if gram is None or targets is None or max(sizes) > MOST_TOGETHER:
+        targets, book = training.targets, self.code_book_
+        assert targets is not None
+        assert book is not None
+        if gram is None or max(sizes) > MOST_TOGETHER:
             return None
         rows = np.concatenate(seen)
         machine = np.repeat(np.arange(len(seen)), sizes)
-        signs = self.code_book_[targets[rows], machine]
+        signs = book[targets[rows], machine]
         problem = Hinge().problem(signs, C[rows], total=0.0)
         which, offsets = training.gram.places(rows), np.cumsum([0, *sizes])
         limits = None if exact is None else (*exact, SMALL)
