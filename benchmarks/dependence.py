@@ -18,7 +18,8 @@ INDEPENDENT = "multimodal_independence"
 GAMMA, PERMUTATION = "hilbin, gamma", "hilbin, permutations"
 CHI2, PEER = "hyppo, chi-squared", "hyppo, permutations"
 TEXT = (
-    "One thread. HSIC with Gaussian kernels, both libraries by their own median rules. **Level and "
+    "One thread, the default allocator. HSIC with Gaussian kernels, both libraries by their own "
+    "median rules. **Level and "
     "power**: shares of {runs} samples of {rows} rows whose independence is rejected at 0.05, of "
     "every simulation of hyppo in one dimension, with its noise where it has some. Permutation "
     "tests have {permutations} permutations. The last simulation has independent sides: its share "
@@ -117,7 +118,6 @@ def claims_of(power: dict[str, Any], speed: dict[str, Any], sizes: Sizes) -> lis
 def main() -> None:
     """Measure, claim and record."""
     args = harness.parser(__doc__).parse_args()
-    harness.keep_memory()
     try:
         from hyppo.tools import SIMULATIONS
     except ImportError as error:

@@ -35,6 +35,7 @@ from hilbin.solvers.gram import GramRows, LazyRows, canonical, gram_rows, sparse
 from hilbin.stats.sample import uniform_of
 
 MANY = 2000  # rows of a matrix of which not all are computed if few may be needed
+WIDE = 4096  # bytes of a row above which a few rows of the matrix wait for memory, and all do not
 BATCH = 8  # rows computed at a time, for every thread
 SAMPLE = 256  # rows from which a typical value is taken
 MOST_WHOLE = 2048  # rows of a given matrix that is read as a whole
@@ -113,7 +114,9 @@ class Gram:
     ) -> "Gram":
         """Compute the matrix, if it fits and not ``few`` of many rows will be asked for."""
         n = X.shape[0]
-        some = few and n >= MANY and dtype == np.float32 and not isinstance(kernel, CallableKernel)
+        narrow = sp.issparse(X) or X.shape[1] * X.itemsize <= WIDE
+        some = few and n >= MANY and narrow and dtype == np.float32
+        some = some and not isinstance(kernel, CallableKernel)
         if not kernel.compact and (some or n * n * np.dtype(dtype).itemsize > memory):
             K = None
         elif kernel.compact or isinstance(kernel, CallableKernel) or X.dtype == dtype:
