@@ -287,8 +287,8 @@ class KernelMachine(CallbackSupportMixin, KernelEstimator):
 
     def _course(self, gram: Gram, limits: tuple[int, int]) -> dict[str, Any]:
         """Return how problems on a Gram matrix are solved: lazy rows share a cache."""
-        exact = gram.dtype == np.float64 and not gram.is_lazy
         n = len(gram.rows.norms)
+        exact = n <= SMALL and gram.dtype == np.float64 and not gram.is_lazy
         most = max(limits[0], STEPS_PER_ROW * n)
         if limits is SWEEPS:
             most = min(limits[0], max(FEWEST_SWEEPS, int(ENTRIES / n**2)))
