@@ -48,7 +48,7 @@ class Sizes(NamedTuple):
     feature_rows: int = 2000
     given_rows: int = 4000
     gram: tuple[int, int, int] = (2500, 2400, 400)
-    peer_rows: int = 250
+    peer_rows: int = 2500
     numpy_rows: int = 60
 
 
@@ -164,7 +164,7 @@ def assuming_finite(peer: Any, K: Array, y: Array) -> None:
 
 # Gram matrices
 def gram_matrices(sizes: Sizes) -> dict[str, dict[str, Any]]:
-    """New matrices, and the same into an array that is there; peers get fewer rows."""
+    """New matrices, and the same into an array that is there; forms in NumPy get fewer rows."""
     n, m, bins = sizes.gram
     X, Y, reused = histograms(n, bins), histograms(m, bins, seed=1), np.empty((n, m), np.float32)
     table = {}
