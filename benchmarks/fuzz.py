@@ -16,7 +16,7 @@ from typing import Any
 import harness
 from harness import claim
 
-PLACE = Path(__file__).parents[1] / "tests" / "fuzz" / "harness.py"
+PLACE = Path(__file__).parents[1] / "tests" / "fuzz" / "fuzzing.py"
 COUNTS = {
     "models": 100_000,
     "arrays": 100_000,
