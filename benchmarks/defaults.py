@@ -56,6 +56,7 @@ ACCURACY, AGAINST, SECONDS, CHOSEN, PHOTOS, COST = TITLES = (
 )
 FEW = 5  # images per class
 DRAWS = 3  # of so few: the first files of a folder, the next, the ones after
+QUICK = ("wine", "reuters_money", "scene15, 100 per class")
 IMAGES: dict[str, tuple[str, int | None, float | None, float | None]] = {
     # set, images of a class to train on, per cent required without and with the network
     "scene15, 100 per class": ("scene15", None, 83.5, 93.3),
@@ -419,7 +420,10 @@ def arguments() -> Any:
     parser.add_argument("--part", choices=("tables", "photos"), help="only this one")
     parser.add_argument("--cache", type=Path, help="folder of outcomes and features")
     parser.add_argument("--split", choices=("usual", "fresh"), help="only splits of this kind")
-    return parser.parse_args()
+    given = parser.parse_args()
+    if given.quick:  # one of each kind
+        given.only, given.split = given.only or QUICK, given.split or "usual"
+    return given
 
 
 def chosen(names: Iterable[str], only: Iterable[str]) -> list[str]:
