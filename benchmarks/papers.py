@@ -23,8 +23,8 @@ MINUTES, MOST_MINUTES = "minutes", 60
 TITLE = "The five papers, redrawn"
 TEXT = (
     "Every table and figure of the five papers beside what was measured here; docs/reproduce.rst "
-    "has them with pictures. Minutes are of the clock, one thread, on a machine that was busy with "
-    "other work, without what is read from the results of other benchmarks."
+    "has them with pictures. Minutes are of the clock, one thread, without what is read from the "
+    "results of other benchmarks."
 )
 
 

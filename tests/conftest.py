@@ -1,9 +1,14 @@
+import signal
+
 import numpy as np
 import pytest
 from hypothesis import settings
 
 settings.register_profile("hilbin", deadline=None, max_examples=40, derandomize=True)
 settings.load_profile("hilbin")
+
+# In the background of a shell, or under nohup, SIGINT is ignored, and tests of it would fail.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture

@@ -1,6 +1,7 @@
 """The page that compares the papers with what was measured: its parts, and what is there."""
 
 import importlib
+import inspect
 import json
 import sys
 from pathlib import Path
@@ -70,3 +71,13 @@ def test_committed_pages_are_those_of_the_record(redrawn, tmp_path):
             for picture in item.pictures:
                 file = ROOT / "docs" / "images" / "papers" / picture.name
                 assert 0 < file.stat().st_size < made.LARGEST
+
+
+@pytest.mark.skipif(not RECORDED.exists(), reason="the results are not in this copy")
+@pytest.mark.parametrize("paper", range(1, 6))
+def test_items_read_what_benchmarks_record(redrawn, paper):
+    made, module = redrawn("items"), redrawn(f"paper{paper}")
+    for make in vars(module).values():
+        recorded = inspect.isfunction(make) and make.__annotations__ == {"return": made.Item}
+        if recorded:
+            assert make().verdict in made.VERDICTS
