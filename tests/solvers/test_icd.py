@@ -185,6 +185,31 @@ def test_the_gap_is_a_certificate(seed, loss, sweeps, scale, constant):
         assert (sizes <= high).all()
 
 
+@settings(max_examples=30)
+@given(
+    seed=st.integers(0, 1000),
+    loss=st.sampled_from([*LOSSES.values(), *TUBES]),
+    share=st.sampled_from([0.1, 1e-2, 1e-4]),
+    constant=st.sampled_from([0.0, 2.0]),
+    warm=st.booleans(),
+)
+def test_a_descent_ends_by_its_gap(seed, loss, share, constant, warm):
+    rng = np.random.default_rng(seed)
+    X = rng.integers(0, 9, (60, 4)).astype(float)
+    y = np.where(X[:, 0] + rng.normal(size=60) > 4, 1.0, -1.0)
+    kernel, problem = LookupRows(Levels.from_values(X)), loss.problem(y, 0.1, constant=constant)
+    start = icd(kernel, problem, tol=1e-12, max_iter=2).coef if warm else None
+    given = {"tol": 1e-9, "max_iter": 5000, "start": start}
+    early = icd(kernel, problem, gap_tol=share, **given)
+    best = icd(kernel, problem, gap_tol=0.0, **given)
+    assert early.converged
+    assert early.gap <= share * early.objective
+    assert early.n_iter <= best.n_iter
+    products, intercept = oracles.intersection(X) @ early.coef, constant * early.coef.sum()
+    exact = problem.certified(early.coef, products, intercept, 0, True)
+    np.testing.assert_allclose(early.objective, exact.objective, rtol=1e-9)
+
+
 def test_empty_rows_go_to_their_bound(counts, signs):
     X = counts.copy()
     X[[3, 9]] = 0

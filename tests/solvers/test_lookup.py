@@ -53,7 +53,7 @@ def kept_scores(rows, coef, dtype):
     for i in range(n):
         order = np.roll(np.arange(n, dtype=np.int32), -i)
         limits = (np.inf, -np.inf, 0.0, 0.0)
-        scores[i] = sweep(samples, order, 1, *limits, np.zeros(1), start_random(0))[1]
+        scores[i] = sweep(samples, order, 1, *limits, np.zeros(3), start_random(0))[1]
     return scores
 
 

@@ -67,16 +67,19 @@ template <class T> std::pair<T, T> bracket(const T* values, ptrdiff_t count, ptr
   return {low < 0 ? -none : sample[low], high >= size ? none : sample[high]};
 }
 
-// How many values lie below a bracket and on its ends; those between are copied to `between`, which may be the values.
+// How many values lie below a bracket and on its ends; those between are copied to `kept`, from which the values may come.
+// It grows as it is filled: fresh memory costs more than the pass.
 struct Parts {
   ptrdiff_t below = 0, at_low = 0, between = 0, at_high = 0;
 };
-template <class T> Parts part(const T* values, ptrdiff_t count, T low, T high, T* between) {
+template <class T> Parts part(const T* values, ptrdiff_t count, T low, T high, std::vector<T>& kept) {
   constexpr ptrdiff_t at_once = 1024;
   Parts found;
   for (ptrdiff_t first = 0; first < count; first += at_once) {
     const T* x = values + first;
     const ptrdiff_t n = std::min(at_once, count - first);
+    if (ptrdiff_t(kept.size()) < found.between + n) kept.resize(size_t(2 * found.between + n));  // never if they come from it
+    T* between = kept.data();
     ptrdiff_t below = 0, at_low = 0, at_high = 0;
     for (ptrdiff_t i = 0; i < n; ++i) below += x[i] < low, at_low += x[i] == low, at_high += x[i] == high;
     found.below += below, found.at_low += at_low, found.at_high += at_high;
@@ -91,10 +94,8 @@ template <class T> Parts part(const T* values, ptrdiff_t count, T low, T high, T
 
 // The nth smallest value, counted from 0: a pass leaves those between two values beside it (Floyd and Rivest), until they are
 // few, or the bracket is not around it, which is rare: then all are looked at again.
-template <class T> T nth_smallest(const T* values, ptrdiff_t count, ptrdiff_t nth, std::vector<T>& scratch) {
+template <class T> T nth_smallest(const T* values, ptrdiff_t count, ptrdiff_t nth, std::vector<T>& kept) {
   constexpr ptrdiff_t few = 512, many = ptrdiff_t(1) << 32;
-  if (ptrdiff_t(scratch.size()) < count) scratch.resize(size_t(count));
-  T* const kept = scratch.data();
   const T* from = values;
   ptrdiff_t left = count, rank = nth;
   while (left > few && left < many) {
@@ -105,12 +106,15 @@ template <class T> T nth_smallest(const T* values, ptrdiff_t count, ptrdiff_t nt
     if (low < high && rest >= found.between && rest < found.between + found.at_high) return high;
     const bool missed = rest < 0 || rest >= found.between, same = found.between == left;
     if (missed) from = values, left = count, rank = nth;
-    else from = kept, left = found.between, rank = rest;
+    else from = kept.data(), left = found.between, rank = rest;
     if (missed || same) break;
   }
-  if (from == values) std::copy(values, values + count, kept);
-  std::nth_element(kept, kept + rank, kept + left);
-  return kept[rank];
+  if (from == values) {
+    if (ptrdiff_t(kept.size()) < count) kept.resize(size_t(count));
+    std::copy(values, values + count, kept.begin());
+  }
+  std::nth_element(kept.begin(), kept.begin() + rank, kept.begin() + left);
+  return kept[size_t(rank)];
 }
 
 // The smallest of the values above `low` that at least the share q of them (of their weights) do not exceed,

@@ -21,8 +21,23 @@ namespace hilbin {
 // One row of the problem: a cache line, because the order of visits is random.
 struct Sample {
   double sign, linear, low, high, diagonal, curvature, coef, unused;  // all numbers after `sign` are turned by it
+
+  // What the row adds to the duality gap, given the gradient without eps.
+  double gap(double gradient, double epsilon) const {
+    const double slope = diagonal * coef - gradient;
+    const double beyond = std::copysign(std::max(std::fabs(slope) - epsilon, 0.0), slope);
+    const double free = beyond == 0 ? 0 : beyond / diagonal, best = std::min(std::max(free, low), high);
+    return best * beyond - 0.5 * (diagonal * best) * best - (slope - 0.5 * diagonal * coef) * coef + epsilon * std::fabs(coef);
+  }
 };
 static_assert(sizeof(Sample) == 64);
+
+// The sum of all coefficients, the duality gap of the rows of the last sweep as it came to them, and how much all
+// sweeps have raised the dual value.
+struct Totals {
+  double offset, gap, gain;
+};
+static_assert(sizeof(Totals) == 24);
 
 // A problem of `size` rows as Python has it, in arrays.
 struct Columns {
@@ -140,12 +155,13 @@ inline double best_coef(const Sample& s, double gradient, double epsilon) {
 constexpr int look_ahead = 3;
 
 // One visit of every active row in random order. A row whose gradient says that it stays at its bound,
-// by more than the largest violation of the last sweep (`above`, `below`), leaves the active set. The
-// kernel has a `constant` added, whose weight is `offset`.
+// by more than the largest violation of the last sweep (`above`, `below`), leaves the active set: it adds nothing to the
+// gap. The kernel has a `constant` added.
 template <class State>
 Sweep sweep(const State& state, Sample* samples, int32_t* order, int64_t active, double above, double below,
-            double epsilon, double constant, double& offset, Random& random) {
+            double epsilon, double constant, Totals& totals, Random& random) {
   Sweep done;
+  totals.gap = 0;
   random.shuffle(order, active);
   for (int64_t at = 0; at < active; ++at) {
     if (at + look_ahead < active) {
@@ -154,7 +170,7 @@ Sweep sweep(const State& state, Sample* samples, int32_t* order, int64_t active,
     }
     const int32_t i = order[at];
     Sample& s = samples[i];
-    const double gradient = s.sign * (state.score(i) + constant * offset) - s.linear + s.diagonal * s.coef;
+    const double gradient = s.sign * (state.score(i) + constant * totals.offset) - s.linear + s.diagonal * s.coef;
     const double up = gradient + (s.coef >= 0 ? epsilon : -epsilon), down = gradient + (s.coef > 0 ? epsilon : -epsilon);
     const bool at_low = s.coef <= s.low, at_high = s.coef >= s.high;
     if ((at_high || up > above) && (at_low || down < below)) {
@@ -165,15 +181,17 @@ Sweep sweep(const State& state, Sample* samples, int32_t* order, int64_t active,
     done.highest = std::max(done.highest, violation);
     done.lowest = std::min(done.lowest, violation);
     if (std::fabs(violation) <= 1e-12) continue;
-    const double best = best_coef(s, gradient, epsilon), change = s.sign * (best - s.coef);
-    if (change == 0) continue;
+    const double best = best_coef(s, gradient, epsilon), step = best - s.coef;
+    if (step == 0) continue;
     if (!has(state, i)) {
       done.missing = i;
       break;
     }
+    totals.gap += s.gap(gradient, epsilon);
+    totals.gain -= (gradient + 0.5 * s.curvature * step) * step + epsilon * (std::fabs(best) - std::fabs(s.coef));
     s.coef = best;
-    state.update(i, change);
-    offset += change;
+    state.update(i, s.sign * step);
+    totals.offset += s.sign * step;
   }
   done.active = active;
   return done;

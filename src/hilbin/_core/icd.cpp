@@ -34,19 +34,19 @@ Lookup<F, Codes> lookup(Codes codes, const Matrix<const int64_t>& groups, F* cel
 template <class F, class... Given, class Make, class... Names>
 void define_sweep(nb::module_& m, const char* name, Make made, Names... names) {
   m.def(name, [made](Given... given, Vector<F> memory, Matrix<double> samples, Vector<int32_t> order, int64_t active,
-                     double above, double below, double epsilon, double constant, Vector<double> offset, Vector<uint64_t> random) {
+                     double above, double below, double epsilon, double constant, Vector<double> totals, Vector<uint64_t> random) {
     nb::gil_scoped_release release;
     require(samples.shape(1) * sizeof(double) == sizeof(Sample) && order.shape(0) == samples.shape(0), "samples have the wrong shape");
     require(0 <= active && active <= int64_t(order.shape(0)), "active is out of range");
-    require(offset.shape(0) == 1 && random.shape(0) == 1, "offset and random have one number each");
+    require(totals.shape(0) * sizeof(double) == sizeof(Totals) && random.shape(0) == 1, "totals or random have the wrong size");
     const auto state = made(given..., memory.data(), memory.shape(0), samples.shape(0));
     Random generator{random.data()[0]};
     const Sweep done = sweep(state, reinterpret_cast<Sample*>(samples.data()), order.data(), active, above, below, epsilon,
-                             constant, offset.data()[0], generator);
+                             constant, *reinterpret_cast<Totals*>(totals.data()), generator);
     random.data()[0] = generator.state;
     return std::tuple{done.active, done.highest, done.lowest, done.missing};
   }, names..., "memory"_array, "samples"_array, "order"_array, "active"_a, "above"_a, "below"_a, "epsilon"_a, "constant"_a,
-     "offset"_array, "random"_array);
+     "totals"_array, "random"_array);
 }
 
 // One sweep of Crammer and Singer's problem, with a row of memory for every class.

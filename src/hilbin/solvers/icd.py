@@ -13,10 +13,17 @@ feature, whatever the number of rows. Rows that will stay at a bound are left ou
 more eagerly than in LIBLINEAR until all are checked for the first time, and all are checked in the
 end.
 
-**Stopping rule.** LIBLINEAR's: the projected gradients of a whole sweep lie within ``tol`` of each
-other and of zero. They are those of :math:`|c_i|` in rows whose :math:`c_i` cannot be positive. The
-duality gap is computed afterwards from ``c`` alone, in float64. A descent is stalled, and ends, if
-a sweep over all rows changes no coefficient. Kernel values far from 1 are divided by a power of 2
+**Stopping rules.** LIBLINEAR's: the projected gradients of a whole sweep lie within ``tol`` of each
+other and of zero. They are those of :math:`|c_i|` in rows whose :math:`c_i` cannot be positive. Or
+the duality gap is at most the share ``gap_tol`` of the objective. It is a sum over the rows,
+
+.. math:: \sum_i \; \max_{l_i \le a \le u_i} g_i(a) - g_i(c_i), \qquad
+    g_i(a) = (t_i - f(x_i)) a - \tfrac12 D_i a^2 - \epsilon |a|,
+
+in which a row that is at its best adds nothing. A sweep adds up the terms of the rows that it
+visits; once their sum is small enough, the gap of all rows is computed from ``c`` alone, in
+float64, and the sweeps go on with all rows if it is too large. A descent is stalled, and ends, if a
+sweep over all rows changes no coefficient. Kernel values far from 1 are divided by a power of 2
 first.
 
 **References.** J. Wu, *A Fast Dual Method for HIK SVM Learning*, ECCV 2010. C.-J. Hsieh et al.,
@@ -25,6 +32,7 @@ first.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -81,6 +89,7 @@ def icd(
     problem: Problem,
     *,
     tol: float = 0.1,
+    gap_tol: float | None = None,
     max_iter: int = 1000,
     start: Array | None = None,
     seed: int = 0,
@@ -98,6 +107,9 @@ def icd(
         The problem; its ``total`` must be ``None``.
     tol : float, default=0.1
         Largest spread of the projected gradients of a sweep.
+    gap_tol : float, optional
+        Largest share of the duality gap in the objective. By default it is the square of ``tol``,
+        and none for a ``tol`` below 1e-3, where rounding would decide.
     max_iter : int, default=1000
         Largest number of sweeps.
     start : array of shape (n,), optional
@@ -112,7 +124,7 @@ def icd(
         Type of the look-up tables; by default float32 unless ``tol`` is below 1e-3.
     certify : bool, default=True
         Whether to compute the objective and the gap, which takes about as long as a sweep; else
-        they are NaN.
+        they are NaN, and no descent ends by its gap.
 
     Returns
     -------
@@ -135,36 +147,84 @@ def icd(
     if (unit := unit_of(rows.norms)) != 1:
         start = None if start is None else start * unit
         parts = rows.divided(unit), problem.divided(unit)
-        given: dict[str, Any] = {"tol": tol, "max_iter": max_iter, "start": start, "seed": seed}
-        found = icd(*parts, callback=callback, dtype=dtype, certify=certify, **given)
-        return problem.multiplied(found, unit)
-    epsilon, constant = float(problem.epsilon), float(problem.constant)
-    lines = packed(problem, rows.norms, start)
-    coef = unpacked(lines)
-    offset = np.array([coef.sum()])
+        given: dict[str, Any] = {"tol": tol, "gap_tol": gap_tol, "max_iter": max_iter}
+        given |= {"start": start, "seed": seed, "callback": callback, "dtype": dtype}
+        return problem.multiplied(icd(*parts, certify=certify, **given), unit)
+    if gap_tol is None:
+        gap_tol = tol**2 if tol >= FLOAT32_TOL else 0.0
+    gap_tol = gap_tol if certify else 0.0
+    dtype = table_dtype(tol) if dtype is None else dtype
+    descent = _Descent(rows, problem, start, seed, dtype, gap_tol)
+    given = {"callback": callback, "near": descent.is_near if gap_tol > 0 else None}
+    course = repeat(descent.sweep, descent.coefs, descent.free, EAGER, tol, max_iter, **given)
+    return descent.result(certify, *course)
 
-    def gains(scores: Array) -> tuple[Array, Array]:
-        coef = unpacked(lines)
-        gradient = scores + constant * offset - problem.linear + problem.diagonal * coef
+
+class _Descent:
+    """The state of a descent."""
+
+    def __init__(
+        self,
+        rows: Rows,
+        problem: Problem,
+        start: Array | None,
+        seed: int,
+        dtype: Any,
+        gap_tol: float,
+    ) -> None:
+        self.rows, self.problem, self.gap_tol = rows, problem, gap_tol
+        self.lines = packed(problem, rows.norms, start)
+        coef = unpacked(self.lines)
+        self.totals = np.array([coef.sum(), np.inf, 0.0])  # as the core has them
+        self.known: Result | None = None
+        self.smallest = np.inf  # gap of a sweep after which that of all rows was too large
+        self.lower = 0.0  # dual value of the start
+        if gap_tol > 0 and coef.any():
+            found = self._certified(coef, 0, False)
+            self.lower = found.objective - found.gap
+        self.core_sweep = rows.start(coef, dtype, self._gains)
+        self.order, self.free = visited(problem.low < problem.high)
+        self.random = start_random(seed)
+
+    def sweep(self, active: int, above: float, below: float) -> tuple[int, float, float, int]:
+        """Visit the active rows."""
+        epsilon, constant = float(self.problem.epsilon), float(self.problem.constant)
+        limits = active, above, below, epsilon, constant
+        return self.core_sweep(self.lines, self.order, *limits, self.totals, self.random)
+
+    def coefs(self) -> Array:
+        """Return a copy of the coefficients, with the signs of the compiled sweep."""
+        return self.lines[:, COEF].copy()
+
+    def is_near(self) -> bool | None:
+        """Tell whether the gap is small enough; None, if that was not worth a look."""
+        _, gap, gain = self.totals
+        if not gap <= min(self.gap_tol * (self.lower + gain), 0.5 * self.smallest):
+            return None
+        self.known, self.smallest = self._certified(unpacked(self.lines), 0, False), gap
+        return bool(self.known.gap <= self.gap_tol * self.known.objective)
+
+    def result(self, certify: bool, n_iter: int, converged: bool, stalled: bool) -> Result:
+        """Return the coefficients as they are now, with their certificate."""
+        coef = unpacked(self.lines)
+        if not certify:
+            intercept = float(self.problem.constant) * float(coef.sum())
+            return Result(coef, coef, np.nan, np.nan, n_iter, converged, intercept, stalled)
+        if self.known is not None and np.array_equal(self.known.coef, coef):
+            return replace(self.known, n_iter=n_iter, converged=converged, stalled=stalled)
+        return self._certified(coef, n_iter, converged, stalled)
+
+    def _certified(self, coef: Array, *course: Any) -> Result:
+        intercept = float(self.problem.constant) * float(coef.sum())
+        return self.problem.certified(coef, self.rows.scores(coef), intercept, *course)
+
+    def _gains(self, scores: Array) -> tuple[Array, Array]:
+        problem, coef = self.problem, unpacked(self.lines)
+        constant = float(problem.constant) * self.totals[0]
+        gradient = scores + constant - problem.linear + problem.diagonal * coef
         up, down = problem.gains(coef, gradient)
         turned = problem.high <= 0  # a change down lets these coefficients grow
         return np.where(turned, down, up), np.where(turned, up, down)
-
-    core_sweep = rows.start(coef, table_dtype(tol) if dtype is None else dtype, gains)
-    order, free = visited(problem.low < problem.high)
-    random = start_random(seed)
-
-    def sweep(active: int, above: float, below: float) -> tuple[int, float, float, int]:
-        given = (active, above, below, epsilon, constant, offset, random)
-        return core_sweep(lines, order, *given)
-
-    course = repeat(sweep, lambda: lines[:, COEF].copy(), free, EAGER, tol, max_iter, callback)
-    coef = unpacked(lines)
-    n_iter, converged, stalled = course
-    intercept = constant * float(coef.sum())
-    if not certify:
-        return Result(coef, coef, np.nan, np.nan, n_iter, converged, intercept, stalled)
-    return problem.certified(coef, rows.scores(coef), intercept, *course)
 
 
 def visited(free: Array) -> tuple[Array, int]:
@@ -197,12 +257,15 @@ def repeat(
     tol: float,
     max_iter: int,
     callback: Callback | None,
+    near: Callable[[], bool | None] | None = None,
 ) -> tuple[int, bool, bool]:
     """Run sweeps until they converge; return their number, whether they did, and if they stalled.
 
     ``sweep(active, above, below)`` visits the active rows, leaves out those whose gradient lies
     beyond the limits, and returns how many are left and the highest and lowest gradient. The
     limits are the ``share`` of those of the sweep before. ``coefs()`` are the coefficients.
+    ``near()`` tells whether the solution is good enough; all rows are visited if it is not, but may
+    seem so.
     """
     active, above, below = n, np.inf, -np.inf
     n_iter, converged, stalled = 0, False, False
@@ -215,9 +278,11 @@ def repeat(
             converged = small and active == n
             stalled = not converged and before is not None and np.array_equal(before, coefs())
             go_on = callback is None or callback(n_iter, highest - lowest)
+            seems = None if near is None or converged or not go_on else near()
+            converged = converged or seems is True
             if converged or stalled or not go_on:
                 break
-            if small or (share < 1 and n_iter >= EAGER_SWEEPS):
+            if small or seems is False or (share < 1 and n_iter >= EAGER_SWEEPS):
                 active, above, below, share = n, np.inf, -np.inf, 1.0
             else:
                 above = share * highest if highest > 0 else np.inf

@@ -426,7 +426,7 @@ def _visits(levels: Levels) -> tuple[Array, Array]:
 def _dense_rows(levels: Levels, order: Array, first: Array) -> tuple[Any, ...]:
     rows = to_dense(levels.rows)
     if not np.array_equal(order, np.arange(levels.shape[1])):
-        rows = rows[:, order]
+        rows = np.take(rows, order, axis=1)
     return np.ascontiguousarray(rows), first.astype(np.int64)
 
 

@@ -294,7 +294,8 @@ class IntersectionModel(BinnedRows, CallbackSupportMixin, CostPath, BaseEstimato
         """Return ``C``, in units of the mean of k(x, x), or the best of some for rows left out.
 
         ``solver(k, cost=, left_out=, ...)`` solves a problem of the fit. Errors of every part of
-        the rows are added up. Each solution starts from that of the next smaller ``C``.
+        the rows are added up. Each solution starts from that of the next smaller ``C``; without a
+        certificate a descent ends by its gradients, whose tolerance is the tighter one.
         """
         if not isinstance(self.C, str):
             return float(self.C)
@@ -311,7 +312,7 @@ class IntersectionModel(BinnedRows, CallbackSupportMixin, CostPath, BaseEstimato
             levels = replace(training.levels, rows=training.levels.rows[left_out])
             duals = [np.zeros(shape) for shape in self._shapes(training)]
             for i, cost in enumerate(costs):
-                at = partial(solver, cost=cost)
+                at = partial(solver, cost=cost, certify=False)
                 results = solve_again(at, duals, left_out, n_jobs=self.n_jobs, **course)
                 duals = [r.dual for r in results]
                 coef, intercept = columns(results)

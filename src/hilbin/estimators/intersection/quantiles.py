@@ -90,12 +90,13 @@ def low_quantiles(
     if not sp.issparse(X):
         return quantiles_above(X, np.full(least.size, -np.inf), q, weights, n_jobs)
     w = np.ones(X.shape[0]) if weights is None else weights
-    stored = np.bincount(X.indices, np.repeat(w, np.diff(X.indptr)), minlength=X.shape[1])
-    low = least.copy()
+    per_row, low = np.diff(X.indptr), least.copy()
     if least.size == 1 < X.shape[1]:
-        total = w.sum() * X.shape[1]
-        share = (q * total - (total - stored.sum())) / max(stored.sum(), 1e-300)  # zeros come first
+        total, present = w.sum() * X.shape[1], w @ per_row
+        share = (q * total - (total - present)) / max(present, 1e-300)  # zeros come first
         return low if share <= 0 else quantiles_above(X, low - np.inf, share, weights, n_jobs)
+    each = None if weights is None else np.repeat(w, per_row)
+    stored = np.bincount(X.indices, each, minlength=X.shape[1])
     full = np.flatnonzero(stored > (1 - q) * w.sum() * (1 - 1e-12))  # zeros are too few to decide
     if full.size:
         low[full] = low_quantiles(X[:, full].toarray(), least[full], q, weights, n_jobs)
@@ -177,13 +178,13 @@ def comparable(X: Matrix, least: Array, weights: Array | None, n_jobs: int | Non
     zeros = np.zeros(X.shape[1])
     typical = quantiles_above(X, zeros, 0.5, weights, n_jobs).astype(np.float64)
     count = typical.sum() ** 2 / (float(typical @ typical) or 1.0)  # of columns that matter
-    squares = X.multiply(X) if sp.issparse(X) else X * X
-    sums, lengths = (np.asarray(A.sum(axis=1), np.float64).ravel() for A in (X, squares))
-    if count >= 2 and min(_spread(a, weights) for a in (sums, np.sqrt(lengths))) <= SAME_SIZE:
-        return True
     w = np.ones(X.shape[0]) if weights is None else weights
-    filled = float(w @ np.asarray((X != 0).sum(axis=1)).ravel()) / (w.sum() * X.shape[1])
-    if count >= FEWEST and filled <= 1 - MOSTLY_ZERO:
+    present = X.count_nonzero(axis=1) if sp.issparse(X) else np.count_nonzero(X, axis=1)
+    if count >= FEWEST and w @ present <= (1 - MOSTLY_ZERO) * w.sum() * X.shape[1]:
+        return True
+    squares = X.multiply(X).sum(axis=1) if sp.issparse(X) else np.einsum("ij,ij->i", X, X)
+    sums, lengths = (np.asarray(a, np.float64).ravel() for a in (X.sum(axis=1), squares))
+    if count >= 2 and min(_spread(a, weights) for a in (sums, np.sqrt(lengths))) <= SAME_SIZE:
         return True
     high = np.sort(quantiles_above(X, zeros, 0.975, weights, n_jobs))
     high = high[high > 0]

@@ -118,7 +118,11 @@ class IntersectionSVC(ProbabilityClassifier, IntersectionModel):
             return training.solve(problem, **course)
 
         def all_in_one(
-            _: int, left_out: Array | None = None, cost: float | None = None, **course: Any
+            _: int,
+            left_out: Array | None = None,
+            cost: float | None = None,
+            certify: bool = True,
+            **course: Any,
         ) -> Result:
             options: dict[str, Any] = {"n_classes": classes.size, "constant": training.constant}
             C = checked_costs(self.C_ if cost is None else cost, weights)
@@ -147,7 +151,7 @@ class IntersectionSVC(ProbabilityClassifier, IntersectionModel):
     ) -> None:
         """Solve again without some of the rows, and keep a calibration of their scores."""
         course: dict[str, Any] = {"tol": self.tol, "max_iter": SWEEPS_AGAIN, "exact": EXACT}
-        again = solver if self._together else partial(solver, certify=False)
+        again = partial(solver, certify=False)
 
         def scores_without(left_out: Array) -> Array:
             results = solve_again(again, duals, left_out, n_jobs=self.n_jobs, **course)
