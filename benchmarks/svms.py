@@ -27,6 +27,7 @@ except ImportError:
 
 SOLVER = {"squared_hinge": "-s 1", "hinge": "-s 3"}  # in the dual
 SOLVERS = {"squared_hinge": ("-s 1", "-s 2"), "hinge": ("-s 3",)}  # all that LIBLINEAR has
+TOLERANCE = {"-s 1": 0.1, "-s 2": 0.01, "-s 3": 0.1}  # of LIBLINEAR, by default
 EXACT = {"squared_hinge": "-s 2 -e 0.0001", "hinge": "-s 3 -e 0.001"}
 ONE_PASS = "-e 1e10"
 PAPER_C = 1e-3  # of ICD, whatever the default of IntersectionSVC is
@@ -97,13 +98,13 @@ class Coded:
         n = problem.linear.size
         samples = packed(problem, rows.norms)
         sweep = rows.start(np.zeros(n), np.float32, None)
-        order, offset, random = (
+        order, totals, random = (
             np.arange(n, dtype=np.int32),
-            np.zeros(1),
+            np.zeros(3),
             start_random(self.training.seed),
         )
         for _ in range(count):
-            sweep(samples, order, n, np.inf, -np.inf, 0.0, problem.constant, offset, random)
+            sweep(samples, order, n, np.inf, -np.inf, 0.0, problem.constant, totals, random)
 
 
 class LinearModel(NamedTuple):

@@ -126,8 +126,9 @@ class IntersectionModel(BinnedRows, CallbackSupportMixin, CostPath, BaseEstimato
         Train on look-up tables, or on the Gram matrix, which is cheaper for few rows of many
         features. Both solve the same problem.
     tol : float, default=0.1
-        Tolerance on the gradient of the dual, as in LIBLINEAR. Up to 256 rows are solved to
-        rounding.
+        Tolerance on the gradient of the dual, as in LIBLINEAR. Training also ends when the duality
+        gap is at most the share ``tol**2`` of the objective, unless ``tol`` is below 1e-3. Up to
+        256 rows are solved to rounding.
     max_iter : int, default=1000
         Limit of the sweeps over the data.
     max_time : float, optional
