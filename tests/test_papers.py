@@ -15,8 +15,13 @@ RECORDED = ROOT / "benchmarks" / "results" / "papers.json"
 
 @pytest.fixture
 def redrawn(monkeypatch):
-    """Import a module of benchmarks/redrawn, and forget it and its like afterwards."""
+    """Import a module of benchmarks/redrawn, and forget it and its like afterwards.
+
+    Modules of tests that are called like one of the benchmarks are put aside meanwhile.
+    """
     monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    for file in (ROOT / "benchmarks").glob("*.py"):
+        monkeypatch.delitem(sys.modules, file.stem, raising=False)
     before = dict(sys.modules)
     yield lambda name: importlib.import_module(f"redrawn.{name}")
     for name in set(sys.modules) - set(before):
