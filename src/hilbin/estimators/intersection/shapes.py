@@ -19,7 +19,8 @@ from hilbin._state import (
 from hilbin.estimators.intersection.binner import HistogramBinner
 from hilbin.solvers.lookup import NO_INDICES, NO_INDPTR, Levels, whole_vectors
 
-VALUES_PER_TASK = 1 << 23
+# values per task: their levels stay in the cache, unless look-ups that do not are to be read seldom
+VALUES_PER_TASK, OF_MANY_BYTES, MANY_BYTES = 1 << 20, 1 << 23, 1 << 21
 LARGE = 1 << 24  # bytes, above which tables are halved
 SINGLE = 1e30  # values below this fit single precision
 MONOTONE = 0.02  # what goes the other way, as a share
@@ -145,7 +146,8 @@ class ShapeLookup:
         """Return the sum of the shape functions at the values of every row."""
         out = np.empty((X.shape[0], self.lookup.shape[1]))
         values = X.nnz if sp.issparse(X) else X.size
-        rows_per_task = max(1, VALUES_PER_TASK * X.shape[0] // max(1, values))
+        per_task = VALUES_PER_TASK if self.lookup.nbytes <= MANY_BYTES else OF_MANY_BYTES
+        rows_per_task = max(1, per_task * X.shape[0] // max(1, values))
 
         def task(begin: int, end: int) -> None:
             given = self._given(X[begin:end], check=True)
