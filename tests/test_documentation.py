@@ -112,6 +112,11 @@ def test_pictures_have_a_text(page: Path) -> None:
         assert ":alt: " in directive, directive
 
 
+def test_every_guide_has_a_picture() -> None:
+    for name in re.findall(r"^   (\w+)$", read(DOCS / "guides.rst"), re.M):
+        assert re.search(r"^\.\. (?:image|plot)::", read(DOCS / f"{name}.rst"), re.M), name
+
+
 def test_readme_pictures() -> None:
     for alt, target in re.findall(r"!\[(.*?)\]\((.*?)\)", read(README)):
         assert alt
