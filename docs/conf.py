@@ -8,6 +8,8 @@ from sphinx_gallery.sorting import ExplicitOrder
 
 sys.path.insert(0, str(Path(__file__).parent / "_ext"))
 
+from api_pages import guide_table
+
 project = "hilbin"
 author = "The hilbin developers"
 copyright = "The hilbin developers"
@@ -22,6 +24,7 @@ extensions = [
     "mathml",
     "measured",
     "short_names",
+    "api_pages",
     "numpydoc",
     "sphinx_gallery.gen_gallery",
 ]
@@ -31,6 +34,7 @@ exclude_patterns = ["_build", "_ext", "_templates"]
 
 # API pages: one per name, types as the docstrings give them.
 autosummary_generate = True
+autosummary_context = {"guides": guide_table()}
 autodoc_typehints = "none"
 autodoc_member_order = "bysource"
 # scikit-learn's, on every class with sample weights; their text refers to its own glossary

@@ -112,10 +112,59 @@ def test_pictures_have_a_text(page: Path) -> None:
         assert ":alt: " in directive, directive
 
 
+def test_every_guide_has_a_picture() -> None:
+    for name in re.findall(r"^   (\w+)$", read(DOCS / "guides.rst"), re.M):
+        assert re.search(r"^\.\. (?:image|plot)::", read(DOCS / f"{name}.rst"), re.M), name
+
+
 def test_readme_pictures() -> None:
     for alt, target in re.findall(r"!\[(.*?)\]\((.*?)\)", read(README)):
         assert alt
         assert target.startswith("https://") or (ROOT / target).exists() or "docs/images" in target
+
+
+NEEDS = {  # what a page uses: what it must say to install, unless all of it
+    r"^>>> .*(hilbin\.(images|detect) import|import Image|ImageCollection)": ("images", "cli"),
+    r"^>>> .*hilbin\.plot import": ("plot",),
+    r"^>>> .*(onnxruntime|to_onnx\()": ("onnx",),
+    r"^   hilbin ": ("cli",),
+}
+
+
+def installs(text: str) -> set[str]:
+    """Return the extras that a page says to install."""
+    found = re.findall(r'pip install "(?:hilbin|\.)\[(.*?)\]"', text)
+    return {extra for extras in found for extra in extras.split(",")}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_pages_say_what_they_need(page: Path) -> None:
+    text = read(page)
+    said = installs(text)
+    for pattern, extras in NEEDS.items():
+        if re.search(pattern, text, re.M):
+            assert said & {*extras, "all"}, f"{page.name} uses what {extras[0]} installs"
+    if re.search(r"^>>> .*(as_frame=True|import pandas)", text, re.M):
+        assert "pandas" in text.replace("import pandas", "") or "all" in said
+
+
+def test_cited_papers_agree() -> None:
+    """Titles and years of the five papers, in CITATION.cff and in the paper's references."""
+
+    def plain(text: str) -> str:
+        return re.sub(r"[^a-z0-9]", "", text.replace(r"$\chi^2$", "χ²").lower())
+
+    cited = re.findall(r"^    title: (.+)\n    year: (\d+)", read(ROOT / "CITATION.cff"), re.M)
+    bib = next((ROOT / "paper").glob("*.bib"))
+    entries = {
+        plain(title): year
+        for title, year in re.findall(
+            r"title = \{(.+?)\},\n.*?year = \{(\d+)\}", read(bib), re.S | re.M
+        )
+    }
+    assert len(cited) == 5
+    for title, year in cited:
+        assert entries.get(plain(title)) == year, title
 
 
 def test_versions_agree() -> None:
@@ -124,13 +173,40 @@ def test_versions_agree() -> None:
     assert cited[1] == PROJECT["project"]["version"]
 
 
+def anchors(path: Path) -> set[str]:
+    """Return the anchors that GitHub makes of the headings of a Markdown file."""
+    heads = re.findall(
+        r"^#+ (.+)$", re.sub(r"^```.*?^```", "", read(path), flags=re.M | re.S), re.M
+    )
+    return {re.sub(r"[^\w\- ]", "", head.lower()).strip().replace(" ", "-") for head in heads}
+
+
 def test_links_of_the_repository() -> None:
-    for path in [*ROOT.glob("*.md"), *(ROOT / "examples").glob("**/README.md")]:
-        for target in re.findall(r"\]\(([^)#]+)", read(path)):
-            if not target.startswith("http"):
-                where = path.parent / target
-                left_out = "benchmarks/results" in target or "docs/images" in target  # of the sdist
-                assert where.exists() or left_out, f"{path.name}: {target}"
+    folders = [ROOT / "examples", ROOT / "paper", ROOT / "benchmarks", ROOT / ".github"]
+    for path in [*ROOT.glob("*.md"), *(p for one in folders for p in one.glob("**/*.md"))]:
+        for target in re.findall(r"\]\(([^) ]+)", read(path)):
+            if target.startswith(("http", "mailto:")):
+                continue
+            name, _, anchor = target.partition("#")
+            where = path.parent / name if name else path
+            left_out = "benchmarks/results" in target or "docs/images" in target  # of the sdist
+            assert where.exists() or left_out, f"{path.name}: {target}"
+            if anchor and where.suffix == ".md":
+                assert anchor in anchors(where), f"{path.name}: {target}"
+
+
+def test_addresses_are_well_formed() -> None:
+    """Addresses have no stray ends, and the project has one of each kind."""
+    found = set()
+    for path in [*PAGES, *ROOT.glob("*.md"), ROOT / "pyproject.toml", ROOT / "CITATION.cff"]:
+        found |= set(re.findall(r"https?://[^\s)>\"'`\]]+", read(path)))
+    for address in found:
+        assert re.fullmatch(r"https?://[\w.-]+(:\d+)?(/[\w%./~#?=&+-]*)?", address), address
+        assert not address.endswith((".", ",", ".git", "/hilbin/")), address
+    ours = {
+        re.sub(r"(/hilbin/hilbin|github\.io/hilbin).*", r"\1", a) for a in found if "hilbin" in a
+    }
+    assert ours == {"https://github.com/hilbin/hilbin", "https://hilbin.github.io/hilbin"}
 
 
 def test_formulas_become_mathml(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -143,6 +219,20 @@ def test_formulas_become_mathml(monkeypatch: pytest.MonkeyPatch) -> None:
     for page in PAGES:
         for formula in re.findall(r":math:`([^`]+)`", read(page)):
             _mathml(formula, block=False)
+
+
+def test_every_public_name_has_a_guide(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("sphinx")
+    monkeypatch.syspath_prepend(DOCS / "_ext")
+    from api_pages import PACKAGES, guide_table, guides
+
+    assert guides("hilbin.estimators", "IntersectionSVC")[0] == "intersection"
+    assert guides("hilbin.plot", "no_such_name") == ["inspection"]
+    for page in PACKAGES.values():
+        assert (DOCS / f"{page}.rst").exists()
+    table = guide_table()
+    assert len(table) > 200
+    assert all(table.values())
 
 
 def test_measured_tables(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -265,7 +265,7 @@ def test_time_of_training_is_guessed_from_the_folds():
         {"name": "a", "seconds": 9.0, "n_rows": 1},
         {"name": "b", "seconds": 6.0, "n_rows": 300},
     ]
-    choice = Choice(Best(), table, np.zeros((800, 2)))
+    choice = Choice(Best(), table, np.zeros((800, 2)), np.zeros(800))
     assert choice.expected_seconds(3) == pytest.approx(8)  # 2 s for 200 rows
     Best.explainable = False
     assert choice.expected_seconds(3) == pytest.approx(32)

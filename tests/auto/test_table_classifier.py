@@ -154,6 +154,15 @@ def test_the_choice_is_told(model, capsys):
     assert "[1/14] intersection" in out
 
 
+def test_the_accuracy_is_that_of_the_list():
+    """Not of the first division into folds alone, on which parameters were settled."""
+    X, y = load_wine(return_X_y=True)
+    model = TableClassifier().fit(X, y)
+    chosen = next(c for c in model.choice_.table if c["name"] == model.choice_.best.name)
+    assert model.metadata_["cv"]["accuracy"] == pytest.approx(chosen["mean"])
+    assert f"accuracy {chosen['mean']:.1%} by cross-validation" in model.summary()
+
+
 def test_the_cost_of_the_preference_is_told():
     rng = np.random.default_rng(3)
     X = rng.uniform(-1, 1, (300, 2))

@@ -433,15 +433,17 @@ def cross_validated(choice: Choice, scores: Array, truth: Array) -> dict[str, An
     known = ~np.isnan(scores).any(axis=1)
     if not known.any():
         return None
+    ours = scores is choice.scores  # of the first division; a ridge's own are leave-one-out
     scores, truth = scores[known], truth[known]
     right = scores.argmax(axis=1) == truth
+    share = choice.correct[known] if ours else right
     winning = scores.max(axis=1)[right]
     plain = [v for name, v in choice.baselines.items() if name != "majority"]
     quantiles = np.percentile(winning, np.arange(101)).tolist() if winning.size else None
     return {
         "n": int(truth.size),
-        "accuracy": float(right.mean()),
-        "mean_class_accuracy": float(np.mean([right[truth == k].mean() for k in set(truth)])),
+        "accuracy": float(share.mean()),
+        "mean_class_accuracy": float(np.mean([share[truth == k].mean() for k in set(truth)])),
         "linear_accuracy": max(plain, default=None),
         "majority_accuracy": choice.baselines["majority"],
         "winning_quantiles": quantiles,

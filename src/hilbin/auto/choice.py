@@ -97,6 +97,9 @@ class Choice:
         ``standard_error``, ``n_rows`` that were left out, and ``seconds``.
     scores : ndarray of shape (n_samples, n_classes)
         Held-out scores of the best; NaN in rows that were not left out.
+    correct : ndarray of shape (n_samples,)
+        How often the best was right about a row, over all divisions into folds, from 0 to 1; NaN in
+        rows that were not left out.
     baselines : dict
         Accuracy of the plain candidates, and of the largest class as ``"majority"``.
     cost_of_preference : float
@@ -117,6 +120,7 @@ class Choice:
     best: Any
     table: list[dict[str, Any]]
     scores: Array
+    correct: Array
     baselines: dict[str, float] = field(default_factory=dict)
     cost_of_preference: float = 0.0
     skipped: list[str] = field(default_factory=list)
@@ -264,7 +268,7 @@ def choose(
     plain = {t.candidate.name: t.mean for t in first if getattr(t.candidate, "baseline", False)}
     plain["majority"] = float(np.bincount(codes, weights).max() / weights.sum())
     table = [t.entry() for t in order]
-    return Choice(best.candidate, table, best.scores, plain, cost, skipped)
+    return Choice(best.candidate, table, best.scores, best.correct, plain, cost, skipped)
 
 
 class Clock:

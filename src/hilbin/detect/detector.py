@@ -77,7 +77,7 @@ class DeformableDetector(BaseEstimator):
     verbose : int, default=0
         Prints the end of every training with 1, and every pass with 2.
     cache : path, optional
-        Folder in which the fit keeps how far it is. The same fit resumes from there after an
+        Folder in which the fit keeps its progress. The same fit resumes from there after an
         interrupt, and gives the same detector; delete the folder in the end.
     n_jobs : int, optional
         Number of threads, as in joblib.
