@@ -2,6 +2,7 @@
 
 import pickle
 from itertools import count
+from types import SimpleNamespace
 from unittest.mock import Mock
 
 import numpy as np
@@ -300,7 +301,8 @@ def test_interrupt_leaves_a_usable_model(monkeypatch, n_jobs):
 
 def test_callbacks():
     pytest.importorskip("sklearn.callback")
-    seen = Mock(spec=["setup", "teardown", "on_fit_task_begin", "on_fit_task_end"])
+    hooks = ("setup", "teardown", "on_fit_task_begin", "on_fit_task_end")
+    seen = SimpleNamespace(**{hook: Mock() for hook in hooks})  # Mock has them when asked only
     seen.on_fit_task_end.return_value = False
     model = IntersectionSVC(1e-2, tol=1e-3).set_callbacks(seen).fit(X, NAMES)
     calls = seen.on_fit_task_begin.call_args_list, seen.on_fit_task_end.call_args_list

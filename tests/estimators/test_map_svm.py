@@ -1,5 +1,6 @@
 """Support vector machines on maps: scikit-learn's optima, however the rows come."""
 
+from types import SimpleNamespace
 from unittest.mock import Mock
 
 import numpy as np
@@ -265,7 +266,8 @@ def test_verbose(digits, capsys):
 def test_callbacks(digits):
     pytest.importorskip("sklearn.callback")
     X, y = digits
-    seen = Mock(spec=["setup", "teardown", "on_fit_task_begin", "on_fit_task_end"])
+    hooks = ("setup", "teardown", "on_fit_task_begin", "on_fit_task_end")
+    seen = SimpleNamespace(**{hook: Mock() for hook in hooks})  # Mock has them when asked only
     seen.on_fit_task_end.return_value = False
     model = MapSVC(SparseMap(Chi2(), 8)).set_callbacks(seen).fit(X, y)
     begun = [call.args[1].task_name for call in seen.on_fit_task_begin.call_args_list]

@@ -19,6 +19,7 @@
 
 namespace hilbin {
 
+constexpr double pi = 3.14159265358979323846;  // M_PI is not standard
 constexpr int undirected = 9, directed = 2 * undirected, fhog_length = 31, block_length = 4 * undirected;
 constexpr float block_epsilon = 1e-4f, block_cut = 0.2f;
 
@@ -48,7 +49,7 @@ struct Shares {
 inline Vec<float> orientation_steps(Vec<float> tangent) {
   const Vec<float> square = tangent * tangent;
   const Vec<float> series = 1.0f + square * (-1.0f / 3 + square * (1.0f / 5 + square * (-1.0f / 7)));
-  return tangent * series * float(undirected / M_PI);
+  return tangent * series * float(undirected / pi);
 }
 
 // The orientation nearest to each gradient, how far it is off, and its length. Lengths of the arrays are whole vectors.
@@ -56,8 +57,8 @@ inline void nearest_orientation(const float* gx, const float* gy, ptrdiff_t widt
                                 float* off) {
   float cosine[undirected], sine[undirected];
   for (int k = 0; k < undirected; ++k) {
-    cosine[k] = float(std::cos(k * M_PI / undirected));
-    sine[k] = float(std::sin(k * M_PI / undirected));
+    cosine[k] = float(std::cos(k * pi / undirected));
+    sine[k] = float(std::sin(k * pi / undirected));
   }
   for (ptrdiff_t x = 0; x < width; x += lanes<float>) {
     const Vec<float> right = load(gx + x), down = load(gy + x);

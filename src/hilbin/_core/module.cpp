@@ -6,6 +6,9 @@
 #include <algorithm>
 #include <limits>
 #include <string>
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
 
 #include "bindings.hpp"
 #include "gram.hpp"
@@ -272,9 +275,20 @@ template <class T> void define_neighbors(nb::module_& m) {
      "x_indptr"_a, "y"_a, "y_indices"_a, "y_indptr"_a, "first_row"_a, "indices"_a, "values"_a, "row_counts"_a);
 }
 
+// Whether processor and system have what the AVX2 build is compiled for (x86-64-v3). Asked by hand: the compilers' own
+// __builtin_cpu_supports is a library function, which clang-cl does not link.
 bool supports_avx2() {
 #if defined(__x86_64__)
-  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2");
+  const auto all = [](unsigned value, unsigned wanted) { return (value & wanted) == wanted; };
+  unsigned a, b, c, d;
+  if (!__get_cpuid(1, &a, &b, &c, &d) || !all(c, bit_FMA | bit_MOVBE | bit_OSXSAVE | bit_AVX | bit_F16C)) return false;
+  unsigned saved, high;  // registers that the system keeps when it switches between threads
+  __asm__ volatile("xgetbv" : "=a"(saved), "=d"(high) : "c"(0));
+  const unsigned sse_and_avx = 6;
+  if (!all(saved, sse_and_avx)) return false;
+  if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || !all(b, bit_BMI | bit_AVX2 | bit_BMI2)) return false;
+  const unsigned lzcnt = 1 << 5;
+  return __get_cpuid(0x80000001, &a, &b, &c, &d) && all(c, lzcnt);
 #else
   return false;
 #endif

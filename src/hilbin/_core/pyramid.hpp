@@ -128,8 +128,8 @@ inline Planes resized(const Planes& image, ptrdiff_t height, ptrdiff_t width) {
 // Length and orientation of the gradients of a row of pixels, 0 in the first and last. The gradient of a pixel is that
 // of the channel in which it is longest. Orientations are told by comparisons in the first quadrant.
 inline void gradients(const Planes& image, ptrdiff_t y, float* length, int32_t* orientation) {
-  const float limits[4] = {float(std::tan(M_PI / 18)), float(std::tan(M_PI / 6)), float(std::tan(5 * M_PI / 18)),
-                           float(std::tan(7 * M_PI / 18))};
+  const float limits[4] = {float(std::tan(pi / 18)), float(std::tan(pi / 6)), float(std::tan(5 * pi / 18)),
+                           float(std::tan(7 * pi / 18))};
   for (ptrdiff_t x = 1; x + 1 < image.width; x += lanes<float>) {
     Vec<float> right = {}, down = {}, square = splat(-1.0f);
     for (ptrdiff_t c = 0; c < image.channels; ++c) {

@@ -224,6 +224,7 @@ class NodeInner(LinearOperator):
         require(self.n_columns >= 1, "n_columns is not above 0")
         size = self.nodes.size * self.n_columns
         require(self.shape == (size, size) and self.dtype == np.float64, "shape is wrong")
+        super().__init__(self.dtype, self.shape)  # attributes that some versions of SciPy add
         if self.structure in ("low rank", "dense"):
             require_attributes(self, nodes="float64[n]", _factor="float64[n, *]")
             square = self.structure == "low rank" or self._factor.shape[1] == self.nodes.size

@@ -14,6 +14,7 @@ from collections.abc import Iterable
 from dataclasses import fields, is_dataclass
 from typing import Any
 
+from scipy.sparse.linalg import LinearOperator
 from sklearn.linear_model import SGDClassifier, SGDRegressor
 
 from hilbin._state import STORED, require, require_attributes, require_parameters
@@ -29,6 +30,7 @@ PACKAGES = (
     "hilbin.maps",
 )
 CALLBACKS = ("_skl_callbacks", "_parent_callback_ctx")
+OPERATOR = ("_xp", "ndim")  # what SciPy 1.18 adds to its operators; older ones would refuse it
 
 
 class Registry:
@@ -92,7 +94,8 @@ def saved_attributes(cls: type, attributes: dict[str, Any]) -> dict[str, Any]:
     """Return the attributes that belong in a file.
 
     Left out are cached properties, callbacks, and a compiled loss that scikit-learn makes anew:
-    after loading they are as in an object that has not cached anything yet.
+    after loading they are as in an object that has not cached anything yet. What SciPy derives from
+    the shape of an operator is left out too; the ``_check_state`` of its class derives it again.
     """
     return {a: v for a, v in attributes.items() if not _is_left_out(cls, a)}
 
@@ -100,7 +103,8 @@ def saved_attributes(cls: type, attributes: dict[str, Any]) -> dict[str, Any]:
 def _is_left_out(cls: type, attribute: str) -> bool:
     cached = isinstance(getattr(cls, attribute, None), functools.cached_property)
     loss = attribute == "_loss_function_" and issubclass(cls, SGDClassifier | SGDRegressor)
-    return cached or loss or attribute in CALLBACKS
+    operator = attribute in OPERATOR and issubclass(cls, LinearOperator)
+    return cached or loss or operator or attribute in CALLBACKS
 
 
 def check_state(value: Any) -> None:
