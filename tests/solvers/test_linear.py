@@ -174,6 +174,33 @@ def test_risk_at_scores(rows, targets, loss):
         np.testing.assert_allclose(a, b, rtol=1e-12)
 
 
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_risk_on_lines(rows, targets, loss, dtype):
+    weights = 1e30 * np.linspace(0, 2, len(rows))
+    risk = Risk(rows.astype(dtype), loss, targets, weights, 0.5)
+    rng, which = np.random.default_rng(0), np.array([2, 0])
+    old, new = risk.scores(rng.normal(size=(2, 8))), risk.scores(rng.normal(size=(2, 8)))
+    for steps in (rng.random((2, 1)), rng.random((2, 11)), np.array([[0.0, 1.0], [1.0, 0.0]])):
+        values, gradients = risk.between(old, new, which, steps)
+        for g in range(steps.shape[1]):
+            at = old + steps[:, g] * (new - old)
+            expected = weights @ loss.value(targets[:, which], at)
+            np.testing.assert_allclose(values[:, g], expected, rtol=2e-6)
+        slopes = weights[:, None] * loss.slope(targets[:, which], at)
+        exact = np.column_stack([slopes.T @ rows, np.sqrt(0.5) * slopes.sum(axis=0)])
+        if dtype == np.float64:
+            np.testing.assert_allclose(gradients, exact, rtol=1e-9, atol=1e20)
+
+
+def test_scores_that_are_not_finite_are_seen_on_lines(rows, targets):
+    for dtype in (np.float32, np.float64):
+        old, new = np.zeros((2, 5, 1), dtype)
+        new[3] = np.nan
+        ones, steps = np.ones((5, 1), dtype), np.array([[0.0, 0.5, 1.0]])
+        assert np.isnan(Hinge().on_lines(ones, old, new, np.ones(5), steps)).all()
+
+
 def test_threads_and_seeds(rows, targets):
     risk = Risk(rows, Hinge(), targets, 1.0)
     one, two = linear(risk, tol=1e-4), linear(risk, tol=1e-4, n_jobs=2)

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "descent.hpp"
+#include "lines.hpp"
 #include "lookup.hpp"
 #include "rows_state.hpp"
 #include "with_codes.hpp"
@@ -274,9 +275,26 @@ void define_problem(nb::module_& m) {
   }, "linear"_array, "low"_array, "high"_array, "diagonal"_array, "scores"_array, "epsilon"_a, "out"_array);
 }
 
+template <class T> void define_lines(nb::module_& m) {
+  using Scores = Matrix<const T>;
+  m.def("hinge_lines", [](Scores old_scores, Scores new_scores, Scores targets, Vector<const double> weights,
+                          Matrix<const double> steps, bool squared, Matrix<double> values) {
+    nb::gil_scoped_release release;
+    const size_t rows = targets.shape(0), tasks = targets.shape(1), count = steps.shape(1);
+    for (const Scores* scores : {&old_scores, &new_scores})
+      require(scores->shape(0) == rows && scores->shape(1) == tasks, "scores and targets differ in shape");
+    require(weights.shape(0) == rows && steps.shape(0) == tasks, "weights or steps have the wrong length");
+    require(values.shape(0) == tasks && values.shape(1) == count, "values have the wrong shape");
+    HingeLines<T>{old_scores.data(), new_scores.data(), targets.data(), weights.data(), ptrdiff_t(rows), ptrdiff_t(tasks), squared}
+        .add(steps.data(), ptrdiff_t(count), values.data());
+  }, "old_scores"_array, "new_scores"_array, "targets"_array, "weights"_array, "steps"_array, "squared"_a, "values"_array);
+}
+
 }  // namespace
 
 void define_icd(nb::module_& m) {
+  define_lines<float>(m);
+  define_lines<double>(m);
   define_problem(m);
   define_cached_gram(m);
   define_rows<float, float>(m);

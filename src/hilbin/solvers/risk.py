@@ -143,6 +143,16 @@ class Hinge(_PiecewiseLoss):
 
     squared: bool = False
 
+    def on_lines(
+        self, targets: Array, old: Array, new: Array, weights: Array, steps: Array
+    ) -> Array:
+        """Return the risks of tasks (k, g) at steps (k, g) from old scores (n, k) to new ones."""
+        values, most = np.zeros(steps.shape), float(weights.max(initial=0.0)) or 1.0
+        scores = (np.ascontiguousarray(part, new.dtype) for part in (old, new, targets))
+        shares = np.ascontiguousarray(steps, np.float64)
+        core.hinge_lines(*scores, weights / most, shares, self.squared, values)
+        return most * values
+
     def _excess(self, targets: Array, scores: Array) -> Array:
         return 1 - targets * scores
 
@@ -411,10 +421,14 @@ class Risk:
         gradients : array of shape (k, size)
             Gradients at the last step.
         """
+        T = _columns(self.targets, which)
+        if isinstance(self.loss, Hinge):
+            values = self.loss.on_lines(T, old, new, self.weights, steps)
+            last = steps[:, -1:].astype(new.dtype).T
+            return values, self.at(old + last * (new - old), which)[1]
         values = np.zeros(steps.shape)
         slopes = np.zeros_like(new)
-        T, loss = _columns(self.targets, which), self.loss
-        shares = steps.astype(new.dtype)
+        loss, shares = self.loss, steps.astype(new.dtype)
         for begin, end in ranges(len(new), max(1, CACHED_SCORES // max(1, which.size))):
             counted = self._counted(T, old, new, begin, end)
             t, w, start = T[counted], self.weights[counted], old[counted]
