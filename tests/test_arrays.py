@@ -6,8 +6,10 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 from oracles import sparse_fault
+from sklearn.base import BaseEstimator
+from sklearn.utils import validation as sklearn_validation
 
-from hilbin._arrays import check_rows, check_sparse
+from hilbin._arrays import check_rows, check_sparse, validate_data
 from hilbin.estimators import IntersectionSVC
 from hilbin.kernels import Chi2, Intersection
 
@@ -101,3 +103,70 @@ def test_the_check_agrees_with_a_slow_one(kind, name, place, value, claims, dtyp
             check_sparse(X, "X")
     else:
         check_sparse(X, "X")
+
+
+class Plain(BaseEstimator):
+    """An estimator that keeps the width of its rows."""
+
+
+OPTIONS = {"accept_sparse": "csr", "dtype": (np.float64, np.float32)}
+LABELS = np.array([0, 1, 1])
+
+
+@pytest.mark.parametrize(
+    ("X", "y", "options"),
+    [
+        (matrix(), LABELS, OPTIONS),
+        (matrix().astype(np.float32), LABELS > 0, OPTIONS),
+        (sp.csr_matrix(matrix()), LABELS, OPTIONS | {"y_numeric": True, "multi_output": True}),
+        (matrix().astype(int), LABELS, OPTIONS),
+        (matrix().tocsc(), LABELS, OPTIONS),
+        (matrix(), [0, 1, 1], OPTIONS),
+        (matrix(), LABELS + 0.5, OPTIONS),
+        (matrix(), LABELS[:, None], OPTIONS),
+        (matrix(), LABELS[:2], OPTIONS),
+        (matrix(), LABELS, {}),
+        (matrix(), LABELS, OPTIONS | {"dtype": np.float64}),
+        (matrix(), LABELS, OPTIONS | {"ensure_min_samples": 4}),
+        (changed("data", 1, np.nan), LABELS, OPTIONS),
+        (changed("data", 1, np.inf), LABELS, OPTIONS | {"ensure_all_finite": False}),
+        (matrix()[:, :0], LABELS, OPTIONS),
+        (matrix()[:0], LABELS[:0], OPTIONS),
+    ],
+)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.DataConversionWarning")
+def test_sparse_rows_are_validated_as_by_sklearn(X, y, options):
+    outcomes = []
+    for validate in (sklearn_validation.validate_data, validate_data):
+        model = Plain()
+        try:
+            outcomes.append((*validate(model, X, y, **options), model.n_features_in_))
+        except (TypeError, ValueError) as error:
+            outcomes.append(type(error))
+    expected, found = outcomes
+    if isinstance(expected, type):
+        assert found is expected
+        return
+    assert [type(part) for part in found] == [type(part) for part in expected]
+    assert found[0].dtype == expected[0].dtype
+    assert found[0].format == expected[0].format
+    np.testing.assert_array_equal(found[0].toarray(), expected[0].toarray())
+    np.testing.assert_array_equal(found[1], expected[1])
+    assert found[2] == expected[2]
+
+
+def test_sparse_rows_of_another_width_are_refused():
+    model = Plain()
+    validate_data(model, matrix(), LABELS, **OPTIONS)
+    with pytest.raises(ValueError, match="expecting 3 features"):
+        validate_data(model, matrix()[:, :2], LABELS, reset=False, **OPTIONS)
+
+
+def test_names_of_columns_are_forgotten_and_missed():
+    model = Plain()
+    model.feature_names_in_ = np.array(["a", "b", "c"], dtype=object)
+    model.n_features_in_ = 3
+    with pytest.warns(UserWarning, match="feature names"):
+        validate_data(model, matrix(), LABELS, reset=False, **OPTIONS)
+    validate_data(model, matrix(), LABELS, **OPTIONS)
+    assert not hasattr(model, "feature_names_in_")

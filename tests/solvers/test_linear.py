@@ -12,6 +12,7 @@ from hilbin.solvers import EpsilonInsensitive, Hinge, Logistic, Risk, bundle, ic
 from hilbin.solvers.coded import PQRows
 from hilbin.solvers.gram import gram_rows
 from hilbin.solvers.linear import LinearRows, suits
+from hilbin.solvers.risk import MatrixRows
 
 LOSSES = [
     Hinge(),
@@ -139,6 +140,65 @@ def test_duplicate_entries_of_a_sparse_row_are_added():
     twice = sp.csr_array((np.ones(3), np.array([0, 0, 1]), np.array([0, 3])), shape=(1, 2))
     np.testing.assert_array_equal(LinearRows(twice).norms, [5.0])
     assert twice.nnz == 3  # the caller's matrix stays
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("index", [np.int32, np.int64])
+def test_products_of_sparse_rows(dtype, index):
+    rng = np.random.default_rng(3)
+    Z = rng.normal(size=(40, 13)).astype(dtype) * (rng.random((40, 13)) < 0.3)
+    Z[7], Z[:, 5] = 0, 0
+    sparse = sp.csr_array(Z)
+    sparse.indices, sparse.indptr = sparse.indices.astype(index), sparse.indptr.astype(index)
+    rows, own = MatrixRows(sparse), LinearRows(sparse)
+    np.testing.assert_allclose(own.norms, np.square(Z, dtype=np.float64).sum(axis=1), rtol=1e-14)
+    for k in (1, 3):
+        V, S = rng.normal(size=(k, 13)), rng.normal(size=(40, k))
+        assert rows.scores(V).dtype == rows.gradient(S).dtype == dtype
+        np.testing.assert_allclose(rows.scores(V), Z @ V.T, rtol=1e-5, atol=1e-5)
+        np.testing.assert_allclose(rows.gradient(S), S.T @ Z, rtol=1e-5, atol=1e-5)
+    for coef in (S[:, 0], S[:, 1], S[:, 1] + 1):  # the last weights are remembered
+        exact = Z.astype(np.float64)
+        np.testing.assert_allclose(own.weights(coef), exact.T @ coef, rtol=1e-12, atol=1e-12)
+        np.testing.assert_allclose(own.scores(coef), exact @ (exact.T @ coef), atol=1e-12)
+        coef[0] = 9.0
+        np.testing.assert_allclose(own.weights(coef), exact.T @ coef, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_risk_at_scores(rows, targets, loss):
+    risk = Risk(rows, loss, targets, np.linspace(0, 2, len(rows)), 0.5)
+    V, which = np.random.default_rng(0).normal(size=(2, 8)), np.array([2, 0])
+    found, expected = risk.at(risk.scores(V), which), risk(V, which)
+    for a, b in zip(found, expected, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-12)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_risk_on_lines(rows, targets, loss, dtype):
+    weights = 1e30 * np.linspace(0, 2, len(rows))
+    risk = Risk(rows.astype(dtype), loss, targets, weights, 0.5)
+    rng, which = np.random.default_rng(0), np.array([2, 0])
+    old, new = risk.scores(rng.normal(size=(2, 8))), risk.scores(rng.normal(size=(2, 8)))
+    for steps in (rng.random((2, 1)), rng.random((2, 11)), np.array([[0.0, 1.0], [1.0, 0.0]])):
+        values, gradients = risk.between(old, new, which, steps)
+        for g in range(steps.shape[1]):
+            at = old + steps[:, g] * (new - old)
+            expected = weights @ loss.value(targets[:, which], at)
+            np.testing.assert_allclose(values[:, g], expected, rtol=2e-6)
+        slopes = weights[:, None] * loss.slope(targets[:, which], at)
+        exact = np.column_stack([slopes.T @ rows, np.sqrt(0.5) * slopes.sum(axis=0)])
+        if dtype == np.float64:
+            np.testing.assert_allclose(gradients, exact, rtol=1e-9, atol=1e20)
+
+
+def test_scores_that_are_not_finite_are_seen_on_lines(rows, targets):
+    for dtype in (np.float32, np.float64):
+        old, new = np.zeros((2, 5, 1), dtype)
+        new[3] = np.nan
+        ones, steps = np.ones((5, 1), dtype), np.array([[0.0, 0.5, 1.0]])
+        assert np.isnan(Hinge().on_lines(ones, old, new, np.ones(5), steps)).all()
 
 
 def test_threads_and_seeds(rows, targets):

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "descent.hpp"
+#include "lines.hpp"
 #include "lookup.hpp"
 #include "rows_state.hpp"
 #include "with_codes.hpp"
@@ -134,18 +135,41 @@ template <class R, class F, class Index> void define_sparse_rows(nb::module_& m)
   using Values = Vector<const R>;
   using Columns = Vector<const int32_t>;
   using Indptr = Vector<const Index>;
-  define_sweep<F, Values, Columns, Indptr>(m, "sweep_sparse_rows", [](const Values& values, const Columns& columns, const Indptr& indptr,
-                                                                      F* weights, size_t, size_t n) {
+  auto made = [](const Values& values, const Columns& columns, const Indptr& indptr, F* weights, size_t, size_t n) {
     require(indptr.shape(0) == n + 1, "rows have the wrong shape");
     require_pointers(indptr, std::min(values.shape(0), columns.shape(0)), "indptr of rows is out of range");
     return SparseRowsState<R, F, Index>{values.data(), columns.data(), indptr.data(), weights};
-  }, "values"_array, "columns"_array, "indptr"_array);
+  };
+  define_sweep<F, Values, Columns, Indptr>(m, "sweep_sparse_rows", made, "values"_array, "columns"_array, "indptr"_array);
+  define_add<F, Values, Columns, Indptr>(m, "add_sparse_rows", made, "values"_array, "columns"_array, "indptr"_array);
+  m.def("score_sparse_rows", [made](Values values, Columns columns, Indptr indptr, Vector<F> weights, Vector<F> out) {
+    nb::gil_scoped_release release;
+    const auto state = made(values, columns, indptr, weights.data(), weights.shape(0), out.shape(0));
+    for (size_t i = 0; i < out.shape(0); ++i) out.data()[i] = F(state.score(ptrdiff_t(i)));
+  }, "values"_array, "columns"_array, "indptr"_array, "weights"_array, "out"_array);
 }
 
-template <class R, class F> void define_linear(nb::module_& m) {
-  define_rows<R, F>(m);
-  define_sparse_rows<R, F, int32_t>(m);
-  define_sparse_rows<R, F, int64_t>(m);
+// The sums of the squares of rows.
+template <class R, class Index> void define_sparse_norms(nb::module_& m) {
+  m.def("sparse_norms", [](Vector<const R> values, Vector<const Index> indptr, Vector<double> out) {
+    nb::gil_scoped_release release;
+    require(indptr.shape(0) == out.shape(0) + 1, "out has the wrong length");
+    require_pointers(indptr, values.shape(0), "indptr of rows is out of range");
+    for (size_t i = 0; i < out.shape(0); ++i) {
+      double sum = 0;
+      for (Index p = indptr.data()[i]; p < indptr.data()[i + 1]; ++p) sum += double(values.data()[p]) * double(values.data()[p]);
+      out.data()[i] = sum;
+    }
+  }, "values"_array, "indptr"_array, "out"_array);
+}
+
+// Weights of sparse rows are doubles: look-ups of single numbers are no faster in float.
+template <class R> void define_linear(nb::module_& m) {
+  define_rows<R, double>(m);
+  define_sparse_rows<R, double, int32_t>(m);
+  define_sparse_rows<R, double, int64_t>(m);
+  define_sparse_norms<R, int32_t>(m);
+  define_sparse_norms<R, int64_t>(m);
 }
 
 // Sweeps over look-up tables. `rows(codes, second, groups, number of rows)` are the ranks of rows.
@@ -251,14 +275,31 @@ void define_problem(nb::module_& m) {
   }, "linear"_array, "low"_array, "high"_array, "diagonal"_array, "scores"_array, "epsilon"_a, "out"_array);
 }
 
+template <class T> void define_lines(nb::module_& m) {
+  using Scores = Matrix<const T>;
+  m.def("hinge_lines", [](Scores old_scores, Scores new_scores, Scores targets, Vector<const double> weights,
+                          Matrix<const double> steps, bool squared, Matrix<double> values) {
+    nb::gil_scoped_release release;
+    const size_t rows = targets.shape(0), tasks = targets.shape(1), count = steps.shape(1);
+    for (const Scores* scores : {&old_scores, &new_scores})
+      require(scores->shape(0) == rows && scores->shape(1) == tasks, "scores and targets differ in shape");
+    require(weights.shape(0) == rows && steps.shape(0) == tasks, "weights or steps have the wrong length");
+    require(values.shape(0) == tasks && values.shape(1) == count, "values have the wrong shape");
+    HingeLines<T>{old_scores.data(), new_scores.data(), targets.data(), weights.data(), ptrdiff_t(rows), ptrdiff_t(tasks), squared}
+        .add(steps.data(), ptrdiff_t(count), values.data());
+  }, "old_scores"_array, "new_scores"_array, "targets"_array, "weights"_array, "steps"_array, "squared"_a, "values"_array);
+}
+
 }  // namespace
 
 void define_icd(nb::module_& m) {
+  define_lines<float>(m);
+  define_lines<double>(m);
   define_problem(m);
   define_cached_gram(m);
-  define_linear<float, float>(m);
-  define_linear<float, double>(m);
-  define_linear<double, double>(m);
+  define_rows<float, float>(m);
+  define_linear<float>(m);
+  define_linear<double>(m);
   define_all<float>(m);
   define_all<double>(m);
   define_packing<uint8_t, uint32_t>(m);

@@ -22,6 +22,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any, Self
 
 import numpy as np
@@ -110,7 +111,18 @@ def standardized(targets: Array, weights: Array) -> tuple[Array, float, float]:
 
 def random_seed(random_state: Any) -> int:
     """Return a number drawn by ``random_state``."""
-    return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
+    if type(random_state) is int:
+        return _first_number(random_state)
+    return _drawn(check_random_state(random_state))
+
+
+@lru_cache
+def _first_number(seed: int) -> int:
+    return _drawn(check_random_state(seed))
+
+
+def _drawn(random: Any) -> int:
+    return int(random.randint(np.iinfo(np.int32).max))
 
 
 # solve, keep, tell

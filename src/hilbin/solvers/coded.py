@@ -35,16 +35,19 @@ from typing import Any, Literal
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.linalg import get_blas_funcs
 
 from hilbin._arrays import Array
 from hilbin._core import core
 from hilbin.parallel import Range, ranges, run, stream
+from hilbin.stats.moments import mirror
 
 FEW = 2  # tasks that are served one by one
 CACHE_LINE = 64  # bytes
 GROUP: int = core.chunk_blocks  # parts whose codes lie together
 GROUPS_PER_JOB = 16
 ROWS_AT_ONCE = 1 << 15  # whose scores or slopes stay in the cache from a few parts to the next
+GROUPS_AT_ONCE = 2  # whose parts are decoded for a kernel matrix
 DECODED_ROWS = 512
 EXPANSIONS = ("delayed", "immediate")
 NODES = 2560  # nodes of a group of columns
@@ -181,12 +184,19 @@ class PQRows:
 
     def gram(self) -> Array:
         """Return ``X X^T`` of shape (n, n); the rows are decoded a few parts at a time."""
-        n = self.shape[0]
-        K = np.zeros((n, n), self.dtype)
-        for group in range(len(self.codes)):
-            rows = np.concatenate([tile for *_, tile in self._decoded(group, group + 1)])
-            K += rows @ rows.T
-        return K
+        n, size = self.shape
+        parts, _, length = self.words.shape
+        (add,) = get_blas_funcs(("syrk",), dtype=self.dtype)
+        K = np.zeros((n, n), self.dtype, order="F")
+        for begin, end in ranges(len(self.codes), GROUPS_AT_ONCE):
+            own = _parts_of(begin, end, parts)
+            words = np.ascontiguousarray(self.words[own], self.dtype)
+            rows = np.empty((n, len(words) * length), self.dtype)
+            core.decode_words(self.codes[begin:end], words, rows)
+            rows = np.ascontiguousarray(rows[:, : size - own.start * length])
+            K = add(1.0, rows.T, beta=1.0, c=K, trans=1, lower=1, overwrite_c=True)
+        mirror(K)
+        return K.T
 
     def _decoded(self, first: int, last: int) -> Iterator[tuple[int, int, slice, Array]]:
         """Decode the parts of some groups, some rows at a time: begin, end, components, values."""

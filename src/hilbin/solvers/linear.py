@@ -7,10 +7,11 @@ r"""Linear models on rows in memory, by dual coordinate descent or Newton's meth
 **Losses with a quadratic dual** (hinge, epsilon-insensitive, their squares): coordinate descent on
 the dual :class:`~hilbin.solvers.Problem` of every task (:func:`~hilbin.solvers.icd`) with the
 kernel matrix :math:`Z Z^\top`, which is known by :math:`v = Z^\top c`: a score is a product of a
-row with :math:`v`, a change adds a multiple of the row to it. Descents with lower and lower
-tolerances follow each other until the gap is small. For fewer rows than weights, and for several
-tasks, the kernel matrix itself is cheaper: it is computed once for all of them. Compressed rows
-(:class:`~hilbin.solvers.coded.PQRows`) are solved so as well, if they are few.
+row with :math:`v`, a change adds a multiple of the row to it. A descent ends when the gap is small;
+should its violations be small before, others with lower tolerances follow. For fewer rows than
+weights, and for several tasks, the kernel matrix itself is cheaper: it is computed once for all of
+them. Compressed rows (:class:`~hilbin.solvers.coded.PQRows`) are solved so as well, if they are
+few.
 
 **Other smooth losses** (logistic): Newton's method. A step solves
 :math:`(\lambda + Z^\top D Z) \, d = -\nabla J`, :math:`D_i = w_i \ell''(t_i, s_i)`, by conjugate
@@ -41,12 +42,12 @@ from hilbin._core import core
 from hilbin.solvers.gram import GramRows
 from hilbin.solvers.icd import CoreSweep, icd
 from hilbin.solvers.problem import Callback, Problem, Result, interruptible
-from hilbin.solvers.risk import LEAST_VALUE, MatrixRows, Risk, require_finite
+from hilbin.solvers.risk import LEAST_VALUE, MatrixRows, Risk, csr_arrays, require_finite
 
 FORCING = 0.2  # share of the gradient that conjugate gradients may leave
 SLOPE_LEFT = 0.2  # share of the slope along a step that may be left at its end
 HALVINGS = 30
-FIRST_TOL, LEAST_TOL = 0.1, 1e-11  # of the violations of dual descents
+FIRST_TOL, LEAST_TOL = 0.01, 1e-11  # of the violations of dual descents
 MOST_SWEEPS = 1 << 30  # passes are counted here
 SINGLE_TOL = 1e-4  # relative gap from which on single precision is enough
 MOST_ROWS, ROWS_PER_TASK = 5000, 200  # for which a kernel matrix pays, if it is no larger than Z
@@ -156,35 +157,39 @@ class _Newton:
     def _evaluate(self, which: Array) -> None:
         """Find the values and gradients of some tasks from their scores."""
         S, V = self.S[:, which], self.V[which]
-        losses, slopes = self.risk.between(S, S, which, np.ones((which.size, 1)))
+        losses, slopes = self.risk.at(S, which)
         require_finite(losses, slopes)
         self.G[which] = G = self.lam * V + slopes
-        self.value[which] = 0.5 * self.lam * _squares(V) + losses[:, 0]
+        self.value[which] = 0.5 * self.lam * _squares(V) + losses
         self.gap[which] = _squares(G) / (2 * self.lam)
 
     def _step(self, which: Array, max_iter: int) -> None:
-        D = self._direction(which, max_iter)
-        change = self.risk.scores(D)
+        D, change = self._direction(which, max_iter)
         lengths = self._lengths(which, D, change)
         self.V[which] += lengths[:, None] * D
         self.S[:, which] += lengths.astype(change.dtype) * change
         self._evaluate(which)
 
-    def _direction(self, which: Array, max_iter: int) -> Array:
-        """Solve for the steps of some tasks by conjugate gradients; one that is solved leaves."""
+    def _direction(self, which: Array, max_iter: int) -> tuple[Array, Array]:
+        """Solve for the steps of some tasks, and their scores, by conjugate gradients.
+
+        A task that is solved leaves.
+        """
         risk = self.risk
         curvature = risk.loss.curvature(risk.targets[:, which], self.S[:, which])
         curvature *= risk.weights[:, None].astype(curvature.dtype)
         R = -self.G[which]
         D, P, square = np.zeros_like(R), R.copy(), _squares(R)
         enough = np.maximum(FORCING**2 * square, 0.5 * self.lam * self.tol * self.value[which])
-        left = np.arange(which.size)
+        left, change = np.arange(which.size), np.zeros_like(curvature)
         while left.size and self.going and self.n_iter < max_iter:
             p = P[left]
-            Q = self.lam * p + risk.gradient(curvature[:, left] * risk.scores(p))
+            scores = risk.scores(p)
+            Q = self.lam * p + risk.gradient(curvature[:, left] * scores)
             require_finite(Q)
             step = (square[left] / np.einsum("kd,kd->k", p, Q))[:, None]
             D[left] += step * p
+            change[:, left] += step[:, 0].astype(change.dtype) * scores
             R[left] -= step * Q
             new = _squares(R[left])
             P[left] = R[left] + (new / square[left])[:, None] * p
@@ -193,7 +198,7 @@ class _Newton:
             self.n_iter += 1
             gap = float((self.gap / np.maximum(self.value, LEAST_VALUE)).max())
             self.going = self.callback is None or self.callback(self.n_iter, gap)
-        return D
+        return D, change
 
     def _lengths(self, which: Array, D: Array, change: Array) -> Array:
         """Return how long the steps are best, at most 1: where the objective falls no further."""
@@ -243,13 +248,13 @@ class LinearRows:
 
     def __init__(self, Z: Any, exact: bool = True) -> None:
         self.exact = exact
+        self._last: tuple[Array, Array] | None = None  # coefficients and their weights
         if sp.issparse(Z):
             self.Z = Z if Z.has_canonical_format else sp.csr_array(Z).copy()
             self.Z.sum_duplicates()
-            columns = self.Z.indices.astype(np.int32, copy=False)
-            self._arrays: tuple[Array, ...] = (self.Z.data, columns, self.Z.indptr)
-            squares = np.square(self.Z.data, dtype=np.float64)
-            self.norms = sp.csr_array((squares, *self._arrays[1:]), Z.shape).sum(axis=1)
+            self._arrays: tuple[Array, ...] = csr_arrays(self.Z)
+            self.norms = np.empty(Z.shape[0])
+            core.sparse_norms(self._arrays[0], self._arrays[2], self.norms)
         else:
             self.Z = np.ascontiguousarray(Z)
             self._arrays = (self.Z,)
@@ -263,16 +268,26 @@ class LinearRows:
 
     def start(self, coef: Array, dtype: Any, gains: Any) -> CoreSweep:
         """Return a function that runs one sweep, from the weights of ``coef``."""
-        dtype = np.float64 if self.exact else self.Z.dtype
-        memory = self.weights(coef).astype(dtype)
+        # look-ups of single numbers are no faster in float32
+        dtype = np.float64 if self.exact or sp.issparse(self.Z) else self.Z.dtype
+        memory = self.weights(coef).astype(dtype)  # a copy, which sweeps change
         sweep = core.sweep_sparse_rows if sp.issparse(self.Z) else core.sweep_rows
         return partial(sweep, *self._arrays, memory)
 
     def weights(self, coef: Array) -> Array:
-        """Return ``Z^T c`` in float64; dense rows whose coefficient is 0 are not read."""
-        used, total = np.flatnonzero(coef), np.zeros(self.Z.shape[1])
-        if used.size and sp.issparse(self.Z):
-            return np.asarray(self.Z.T @ coef)
+        """Return ``Z^T c`` in float64; those of the last coefficients are remembered."""
+        known = self._last
+        if known is None or not np.array_equal(known[0], coef):
+            self._last = known = coef.copy(), self._weights(coef)
+        return known[1]
+
+    def _weights(self, coef: Array) -> Array:
+        """Return ``Z^T c`` in float64; rows whose coefficient is 0 are not read."""
+        total = np.zeros(self.Z.shape[1])
+        if sp.issparse(self.Z):
+            core.add_sparse_rows(*self._arrays, total, np.ascontiguousarray(coef, np.float64))
+            return total
+        used = np.flatnonzero(coef)
         size = max(1, BLOCK // max(1, self.Z.shape[1]))
         for begin, end in parallel.ranges(used.size, size):
             some = used[begin:end]
@@ -283,7 +298,9 @@ class LinearRows:
         """Return ``Z Z^T c`` in float64."""
         v = self.weights(coef)
         if sp.issparse(self.Z):
-            return np.asarray(self.Z @ v)
+            out = np.empty(self.Z.shape[0])
+            core.score_sparse_rows(*self._arrays, v, out)
+            return out
         if not self.exact:
             return (self.Z @ v.astype(self.Z.dtype)).astype(np.float64)
         return np.concatenate([part @ v for part in self._parts()])
@@ -393,7 +410,7 @@ def _descend(
 
     while True:
         options: dict[str, Any] = {"max_iter": MOST_SWEEPS, "seed": seed, "callback": watch}
-        result = icd(rows, problem, tol=level, start=coef, **options)
+        result = icd(rows, problem, tol=level, gap_tol=tol, start=coef, **options)
         coef, share = result.coef, result.gap / max(result.objective, LEAST_VALUE)
         ended = not going or result.stalled or rows.passes >= max_iter or level < LEAST_TOL
         if share <= tol or ended:

@@ -16,12 +16,14 @@ the risk anywhere between two points whose scores are known costs no pass over t
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
 import scipy.sparse as sp
 
 from hilbin._arrays import Array, to_dense
+from hilbin._core import core
 from hilbin.parallel import ranges
 from hilbin.solvers.problem import Problem
 
@@ -141,6 +143,16 @@ class Hinge(_PiecewiseLoss):
 
     squared: bool = False
 
+    def on_lines(
+        self, targets: Array, old: Array, new: Array, weights: Array, steps: Array
+    ) -> Array:
+        """Return the risks of tasks (k, g) at steps (k, g) from old scores (n, k) to new ones."""
+        values, most = np.zeros(steps.shape), float(weights.max(initial=0.0)) or 1.0
+        scores = (np.ascontiguousarray(part, new.dtype) for part in (old, new, targets))
+        shares = np.ascontiguousarray(steps, np.float64)
+        core.hinge_lines(*scores, weights / most, shares, self.squared, values)
+        return most * values
+
     def _excess(self, targets: Array, scores: Array) -> Array:
         return 1 - targets * scores
 
@@ -258,7 +270,8 @@ class MatrixRows:
     """
 
     def __init__(self, Z: Any) -> None:
-        self.Z = sp.csr_array(Z) if sp.issparse(Z) else np.asarray(Z)
+        as_it_is = isinstance(Z, sp.csr_array)
+        self.Z = Z if as_it_is else sp.csr_array(Z) if sp.issparse(Z) else np.asarray(Z)
         if self.Z.ndim != 2:
             raise ValueError(f"Z must be two-dimensional, got shape {self.Z.shape}")
         if self.Z.dtype not in (np.float32, np.float64):
@@ -269,12 +282,28 @@ class MatrixRows:
         """Return ``Z V^T``."""
         if V.shape[1] != self.shape[1]:
             raise ValueError(f"V has {V.shape[1]} columns for the {self.shape[1]} columns of Z")
+        if self._is_single(len(V)):
+            out = np.empty(self.shape[0])
+            core.score_sparse_rows(*self._arrays, V[0].astype(np.float64), out)
+            return out[:, None].astype(self.dtype, copy=False)
         return self.Z @ V.T.astype(self.dtype, copy=False)
 
     def gradient(self, S: Array) -> Array:
         """Return ``S^T Z``."""
+        if self._is_single(S.shape[1]):
+            total = np.zeros(self.shape[1])
+            core.add_sparse_rows(*self._arrays, total, S[:, 0].astype(np.float64))
+            return total[None].astype(self.dtype, copy=False)
         S = S.astype(self.dtype, copy=False)
         return np.ascontiguousarray((self.Z.T @ S).T) if sp.issparse(self.Z) else S.T @ self.Z
+
+    def _is_single(self, tasks: int) -> bool:
+        """Tell whether a product is that of sparse rows with one vector, which has no overhead."""
+        return tasks == 1 and sp.issparse(self.Z)
+
+    @cached_property
+    def _arrays(self) -> tuple[Array, Array, Array]:
+        return csr_arrays(self.Z)
 
     def gram(self) -> Array:
         """Return ``Z Z^T``."""
@@ -351,6 +380,16 @@ class Risk:
         values, gradients = self.between(np.zeros_like(S), S, which, np.ones((len(V), 1)))
         return values[:, 0], gradients
 
+    def at(self, S: Array, which: Array) -> tuple[Array, Array]:
+        """Return values (k,) and gradients (k, size) at the scores ``S`` of the tasks ``which``."""
+        values, slopes = np.zeros(which.size), np.empty_like(S)
+        T = _columns(self.targets, which)
+        for begin, end in ranges(len(S), max(1, CACHED_SCORES // max(1, which.size))):
+            t, s, w = T[begin:end], S[begin:end], self.weights[begin:end]
+            values += w @ self.loss.value(t, s)
+            slopes[begin:end] = w[:, None] * self.loss.slope(t, s)
+        return values, self.gradient(slopes)
+
     def scores(self, V: Array) -> Array:
         """Return the scores of all rows at ``V``, of shape (n, k); zeros cost no pass."""
         if not V.any():
@@ -382,10 +421,14 @@ class Risk:
         gradients : array of shape (k, size)
             Gradients at the last step.
         """
+        T = _columns(self.targets, which)
+        if isinstance(self.loss, Hinge):
+            values = self.loss.on_lines(T, old, new, self.weights, steps)
+            last = steps[:, -1:].astype(new.dtype).T
+            return values, self.at(old + last * (new - old), which)[1]
         values = np.zeros(steps.shape)
         slopes = np.zeros_like(new)
-        T, loss = _columns(self.targets, which), self.loss
-        shares = steps.astype(new.dtype)
+        loss, shares = self.loss, steps.astype(new.dtype)
         for begin, end in ranges(len(new), max(1, CACHED_SCORES // max(1, which.size))):
             counted = self._counted(T, old, new, begin, end)
             t, w, start = T[counted], self.weights[counted], old[counted]
@@ -434,6 +477,12 @@ class ScoreLines:
         """Move the best point of every task by a share of its line."""
         best, shares = _columns(self._best, self._which), steps.astype(self._new.dtype)
         self._best[:, self._which] = best + shares * (self._new - best)
+
+
+def csr_arrays(Z: Any) -> tuple[Array, Array, Array]:
+    """Return values, columns and row pointers as the core takes them."""
+    columns = np.ascontiguousarray(Z.indices, np.int32)
+    return np.ascontiguousarray(Z.data), columns, np.ascontiguousarray(Z.indptr)
 
 
 def require_finite(*arrays: Any) -> None:

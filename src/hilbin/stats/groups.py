@@ -80,6 +80,9 @@ class ClassSums(Additive):
         labels = np.asarray(labels)
         if labels.ndim != 1:
             raise ValueError(f"labels must be one-dimensional, got shape {labels.shape}")
+        if Z is None and weight is None:
+            found, counts = np.unique(labels, return_counts=True)
+            return cls(found, counts.astype(np.float64), np.empty((found.size, 0)), None)
         Z = checked_rows(np.empty((labels.size, 0)) if Z is None else Z)
         if Z.shape[0] != labels.size:
             raise ValueError(f"there are {labels.size} labels for {Z.shape[0]} rows")

@@ -120,7 +120,7 @@ class MapModel(BaseEstimator):
             numbers = targets == "numbers"
             kinds: dict[str, Any] = {"multi_output": numbers, "y_numeric": numbers}
             rows, y = validate_data(self, X, y, reset=reset, **kinds, **ACCEPTED)
-        if targets == "labels":
+        if targets == "labels" and not are_few_labels(y):
             check_classification_targets(y)
         return Chunk(rows, y, None if weight is None else checked_weights(weight, rows), 0, "X")
 
@@ -426,6 +426,13 @@ def given_labels(y: Any, weight: Any) -> tuple[Array, Array | None] | None:
     if weight is not None and not hasattr(weight, "__array__"):
         return None
     return labels.reshape(len(labels)), None if weight is None else np.asarray(weight)
+
+
+def are_few_labels(y: Any) -> bool:
+    """Tell whether whole numbers have so small a range that they are certainly classes."""
+    if type(y) is not np.ndarray or y.ndim != 1 or y.dtype.kind not in "iu" or not y.size:
+        return False
+    return 2 * (int(y.max()) - int(y.min()) + 1) <= y.size
 
 
 def given_targets(y: Any) -> Array | None:
