@@ -278,7 +278,9 @@ def _weights_of(columns: Array, V: Array) -> Array:
 def _sums_over_groups(
     add: Callable[..., None], codes: Array, arrays: Sequence[Array], n_jobs: int | None
 ) -> Array:
-    """Return the scores that ``add(codes, *arrays, sums)`` of the core adds up, in float64.
+    """Return the scores that ``add(codes, *arrays, sums)`` of the core adds up.
+
+    Those of many groups are added in float64.
 
     The arrays have the parts on their first axis, the last one the tasks on its third.
     """
@@ -292,8 +294,11 @@ def _sums_over_groups(
             add(codes[begin:end, top:bottom], *own, sums[top:bottom])
         return sums
 
+    jobs = ranges(len(codes), GROUPS_PER_JOB)
+    if len(jobs) == 1:
+        return add_groups(*jobs[0])
     total = np.zeros(shape)
-    for sums in stream(add_groups, ranges(len(codes), GROUPS_PER_JOB), n_jobs):
+    for sums in stream(add_groups, jobs, n_jobs):
         total += sums
     return total
 

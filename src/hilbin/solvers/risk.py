@@ -382,13 +382,16 @@ class Risk:
 
     def at(self, S: Array, which: Array) -> tuple[Array, Array]:
         """Return values (k,) and gradients (k, size) at the scores ``S`` of the tasks ``which``."""
-        values, slopes = np.zeros(which.size), np.empty_like(S)
-        T = _columns(self.targets, which)
-        for begin, end in ranges(len(S), max(1, CACHED_SCORES // max(1, which.size))):
-            t, s, w = T[begin:end], S[begin:end], self.weights[begin:end]
-            values += w @ self.loss.value(t, s)
-            slopes[begin:end] = w[:, None] * self.loss.slope(t, s)
-        return values, self.gradient(slopes)
+        values, T = np.zeros(which.size), _columns(self.targets, which)
+        for some in _runs(S):
+            values += self.weights[some] @ self.loss.value(T[some], S[some])
+        return values, self._gradient_at(S, T)
+
+    def _gradient_at(self, S: Array, T: Array) -> Array:
+        slopes, weights = np.empty_like(S), self.weights[:, None].astype(S.dtype)
+        for some in _runs(S):
+            np.multiply(self.loss.slope(T[some], S[some]), weights[some], out=slopes[some])
+        return self.gradient(slopes)
 
     def scores(self, V: Array) -> Array:
         """Return the scores of all rows at ``V``, of shape (n, k); zeros cost no pass."""
@@ -424,8 +427,10 @@ class Risk:
         T = _columns(self.targets, which)
         if isinstance(self.loss, Hinge):
             values = self.loss.on_lines(T, old, new, self.weights, steps)
-            last = steps[:, -1:].astype(new.dtype).T
-            return values, self.at(old + last * (new - old), which)[1]
+            at = new - old
+            at *= steps[:, -1].astype(new.dtype)
+            at += old
+            return values, self._gradient_at(at, T)
         values = np.zeros(steps.shape)
         slopes = np.zeros_like(new)
         loss, shares = self.loss, steps.astype(new.dtype)
@@ -475,8 +480,12 @@ class ScoreLines:
 
     def go(self, steps: Array) -> None:
         """Move the best point of every task by a share of its line."""
-        best, shares = _columns(self._best, self._which), steps.astype(self._new.dtype)
-        self._best[:, self._which] = best + shares * (self._new - best)
+        best = _columns(self._best, self._which)
+        change = self._new - best
+        change *= steps.astype(change.dtype)
+        best += change
+        if best is not self._best:
+            self._best[:, self._which] = best
 
 
 def csr_arrays(Z: Any) -> tuple[Array, Array, Array]:
@@ -500,6 +509,12 @@ def beyond(loss: Loss) -> float:
     Where a loss is smooth, planes near the best point say more than those further off.
     """
     return BEYOND_SMOOTH if loss.smooth else BEYOND_KINKED
+
+
+def _runs(S: Array) -> list[slice]:
+    """Return runs of rows of scores that stay in the cache."""
+    size = max(1, CACHED_SCORES // max(1, S.shape[1]))
+    return [slice(begin, end) for begin, end in ranges(len(S), size)]
 
 
 def _columns(S: Array, which: Array) -> Array:
