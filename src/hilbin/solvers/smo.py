@@ -62,7 +62,7 @@ class State:
     def arguments(self) -> tuple[Any, ...]:
         """The arguments of a compiled step that do not describe the matrix."""
         low, high, epsilon = self.problem.low, self.problem.high, float(self.problem.epsilon)
-        scratch = np.empty((2, self.coef.size))
+        scratch = np.empty((2, self.coef.size), np.float32)
         return self.coef, self.gradient, low, high, self.norms, scratch, epsilon
 
     def gains(self) -> tuple[Array, Array]:
