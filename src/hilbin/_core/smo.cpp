@@ -64,11 +64,12 @@ template <class T> void define_dense(nb::module_& m) {
     require_below(which.data(), n, gram.shape(0), "a row is out of range");
     require(offsets.shape(0) == blocks + 1, "offsets have the wrong length");
     require_pointers(offsets, n, "offsets are out of range");
-    for (size_t length : {coef.shape(0), gradient.shape(0), products.shape(0), low.shape(0), high.shape(0)}) require(length == n, "the arrays differ in length");
+    const bool summed = products.shape(0) != 0;  // or nobody wants the products
+    for (size_t length : {coef.shape(0), gradient.shape(0), summed ? products.shape(0) : n, low.shape(0), high.shape(0)}) require(length == n, "the arrays differ in length");
     require(steps.shape(0) == blocks && violations.shape(0) == blocks, "there is a number for every block");
     require_range(begin, end, blocks);
     const Blocks<T> all{gram.data(), ptrdiff_t(gram.shape(1)), which.data(), offsets.data(), limits.data(), coef.data(),
-                        gradient.data(), products.data(), low.data(), high.data(), epsilon};
+                        gradient.data(), summed ? products.data() : nullptr, low.data(), high.data(), epsilon};
     all.solve(begin, end, tol, steps.data(), violations.data());
   }, "gram"_array, "which"_array, "offsets"_array, "limits"_array, "coef"_array, "gradient"_array, "products"_array, "low"_array,
      "high"_array, "steps"_array, "violations"_array, "epsilon"_a, "tol"_a, "begin"_a, "end"_a);

@@ -360,7 +360,7 @@ template <class Rows> Steps descend_or_stall(const Machine& m, const Rows& rows,
 
 // Many problems, each of some rows and columns of one dense matrix, one after the other. Block k has the rows
 // which[offsets[k]] to which[offsets[k + 1] - 1], and its numbers stand there in all arrays; `limits` are its steps, 0 for a
-// block that is left alone. Products are those of its matrix and coefficients.
+// block that is left alone. Products are those of its matrix and coefficients; they are left out without a place for them.
 template <class T> struct Blocks {
   const T* values;
   ptrdiff_t width;
@@ -383,22 +383,22 @@ template <class T> struct Blocks {
       const Machine m{n, coef + first, gradient + first, slopes.data(), slopes.data() + n, low + first, high + first, diagonal, epsilon};
       const int32_t* own = which + first;
       for (ptrdiff_t i = 0; i < n; ++i) diagonal[i] = values[own[i] * width + own[i]], m.refresh(i);
-      double* out = products + first;
-      std::fill(out, out + n, 0.0);
+      double* out = products == nullptr ? nullptr : products + first;
+      if (out != nullptr) std::fill(out, out + n, 0.0);
       bool whole = n == width;
       for (ptrdiff_t i = 0; whole && i < n; ++i) whole = own[i] == i;
       Steps done;
       if (whole) {
         done = descend_or_stall(m, WholeRows<T>{values, n}, limits[k], tol);
-        add_rows(values, n, n, m.coef, out);
+        if (out != nullptr) add_rows(values, n, n, m.coef, out);
       } else {
         copies.resize(n * n);
         copied.assign(n, 0);
         const PartRows<T> rows{values, width, own, n, copies.data(), copied.data()};
         done = descend_or_stall(m, rows, limits[k], tol);
-        for (ptrdiff_t i = 0; i < n; ++i)
+        for (ptrdiff_t i = 0; out != nullptr && i < n; ++i)
           if (m.coef[i] != 0) rows.row(i);
-        add_rows(copies.data(), n, n, m.coef, out);
+        if (out != nullptr) add_rows(copies.data(), n, n, m.coef, out);
       }
       steps[k] = done.done, violations[k] = done.violation;
     }
