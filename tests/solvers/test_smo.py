@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.svm import SVC, SVR, OneClassSVM
 
+from hilbin._core import core
 from hilbin.kernels import GCS, Chi2, Exponential, Gaussian, Intersection, Laplace
 from hilbin.solvers import (
     EpsilonInsensitive,
@@ -175,7 +176,7 @@ def test_warm_start_needs_no_steps(gram, y):
     first = smo(gram_rows(gram), problem, tol=1e-6)
     again = smo(gram_rows(gram), problem, tol=2e-6, start=first.coef)
     assert again.n_iter == 0
-    assert again.objective == first.objective
+    assert again.objective == pytest.approx(first.objective, rel=1e-12)
 
 
 @given(seed=st.integers(0, 10**6))
@@ -402,3 +403,33 @@ def test_blocks_of_values_far_from_1_are_left_to_others():
 def test_blocks_of_rows_that_are_not_there_are_refused(which, offsets):
     with pytest.raises(ValueError, match="out of range"):
         smo_blocks(gram_rows(np.eye(2)), classifier(np.array([1.0, -1.0]), C), which, offsets)
+
+
+@pytest.mark.parametrize("kind", ["dense", "float32"])
+@pytest.mark.parametrize("kernel", [Gaussian(0.5), Intersection()], ids=["equal norms", "others"])
+def test_more_rows_than_are_compared_at_a_time(kernel, kind):
+    X = np.random.default_rng(0).gamma(0.7, size=(517, 4))
+    y = np.where(np.sin(2 * X[:, 0]) + X[:, 1] > 1.2, 1.0, -1.0)
+    K = kernel.gram(X)
+    result = smo(rows_of(kind, K), classifier(y, C), tol=1e-5)
+    theirs = SVC(kernel="precomputed", C=C, tol=1e-5).fit(K, y)
+    coef = np.zeros(517)
+    coef[theirs.support_] = theirs.dual_coef_[0]
+    assert result.converged
+    np.testing.assert_allclose(result.objective, y @ coef - 0.5 * coef @ K @ coef, rtol=1e-5)
+    products = K @ result.coef if kind == "dense" else K.astype(np.float32) @ result.coef
+    problem = classifier(y, C)
+    certified = problem.certified(result.coef, products, result.intercept, 0, True)
+    np.testing.assert_allclose(result.objective, certified.objective, rtol=1e-10)
+    np.testing.assert_allclose(result.gap, certified.gap, rtol=1e-6)
+
+
+@pytest.mark.parametrize("n", [1, 3, 130, 400])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_the_first_entry_beyond_the_norms(n, dtype):
+    norms = np.random.default_rng(n).uniform(0.5, 2, n)
+    K = np.asarray(np.outer(norms, norms), dtype)
+    which = np.arange(n)[::-1].astype(np.int64)
+    assert core.first_beyond(K, which, norms, 1e-5) == (-1, -1)
+    K[n // 2, n - 1] *= -1.1
+    assert core.first_beyond(K, which, norms, 1e-5) == (n // 2, n - 1)

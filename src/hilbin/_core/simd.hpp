@@ -45,12 +45,18 @@ template <class T> inline Vec<T> load(const T* p) {
 template <class T> inline void store(T* p, Vec<T> v) { std::memcpy(p, &v, sizeof v); }
 // As many doubles as a vector has, from doubles or floats.
 inline Vec<double> load_doubles(const double* p) { return load(p); }
+typedef float Half __attribute__((vector_size(vector_bytes / 2)));  // as many floats
+#if defined(__AVX2__)  // GCC makes several instructions of the conversions
+inline Vec<double> load_doubles(const float* p) { return _mm256_cvtps_pd(_mm_loadu_ps(p)); }
+inline Half narrowed(Vec<double> v) { return _mm256_cvtpd_ps(v); }
+#else
 inline Vec<double> load_doubles(const float* p) {
-  typedef float Half __attribute__((vector_size(vector_bytes / 2)));
   Half v;
   std::memcpy(&v, p, sizeof v);
   return __builtin_convertvector(v, Vec<double>);
 }
+inline Half narrowed(Vec<double> v) { return __builtin_convertvector(v, Half); }
+#endif
 template <class T> inline Vec<T> splat(T x) { return x - Vec<T>{}; }
 
 template <class V> inline V smaller(V a, V b) { return a < b ? a : b; }

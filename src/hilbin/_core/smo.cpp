@@ -17,7 +17,7 @@ using Doubles = Vector<const double>;
 template <class... Given, class Make, class... Names>
 void define_steps(nb::module_& m, const char* name, Make made, Names... names) {
   m.def(name, [made](Given... given, Vector<double> coef, Vector<double> gradient, Doubles low, Doubles high, Doubles diagonal,
-                     Matrix<double> slopes, double epsilon, int64_t most, double tol) {
+                     Matrix<float> slopes, double epsilon, int64_t most, double tol) {
     nb::gil_scoped_release release;
     const size_t n = coef.shape(0);
     for (size_t length : {gradient.shape(0), low.shape(0), high.shape(0), diagonal.shape(0)}) require(length == n, "the arrays differ in length");
@@ -64,14 +64,29 @@ template <class T> void define_dense(nb::module_& m) {
     require_below(which.data(), n, gram.shape(0), "a row is out of range");
     require(offsets.shape(0) == blocks + 1, "offsets have the wrong length");
     require_pointers(offsets, n, "offsets are out of range");
-    for (size_t length : {coef.shape(0), gradient.shape(0), products.shape(0), low.shape(0), high.shape(0)}) require(length == n, "the arrays differ in length");
+    const bool summed = products.shape(0) != 0;  // or nobody wants the products
+    for (size_t length : {coef.shape(0), gradient.shape(0), summed ? products.shape(0) : n, low.shape(0), high.shape(0)}) require(length == n, "the arrays differ in length");
     require(steps.shape(0) == blocks && violations.shape(0) == blocks, "there is a number for every block");
     require_range(begin, end, blocks);
     const Blocks<T> all{gram.data(), ptrdiff_t(gram.shape(1)), which.data(), offsets.data(), limits.data(), coef.data(),
-                        gradient.data(), products.data(), low.data(), high.data(), epsilon};
+                        gradient.data(), summed ? products.data() : nullptr, low.data(), high.data(), epsilon};
     all.solve(begin, end, tol, steps.data(), violations.data());
   }, "gram"_array, "which"_array, "offsets"_array, "limits"_array, "coef"_array, "gradient"_array, "products"_array, "low"_array,
      "high"_array, "steps"_array, "violations"_array, "epsilon"_a, "tol"_a, "begin"_a, "end"_a);
+
+  // The first entry of some rows that is larger than their norms allow, as (row, column), or (-1, -1).
+  m.def("first_beyond", [](Gram gram, Vector<const int64_t> which, Doubles norms, double tolerance) {
+    nb::gil_scoped_release release;
+    const ptrdiff_t n = ptrdiff_t(gram.shape(1));
+    require(gram.shape(0) == gram.shape(1) && norms.shape(0) == gram.shape(1), "norms have the wrong length");
+    require_below(which.data(), which.shape(0), gram.shape(0), "a row is out of range");
+    for (size_t k = 0; k < which.shape(0); ++k) {
+      const int64_t i = which.data()[k];
+      const ptrdiff_t j = first_beyond(gram.data() + i * n, n, norms.data()[i], norms.data(), tolerance);
+      if (j >= 0) return std::tuple{i, int64_t(j)};
+    }
+    return std::tuple{int64_t(-1), int64_t(-1)};
+  }, "gram"_array, "which"_array, "norms"_array, "tolerance"_a);
 
   // out += coefficients' rows: in float64, a few rows at a time.
   m.def("add_gram", [](Gram rows, Doubles coefficients, Vector<double> out) {

@@ -4,8 +4,12 @@
 //
 // A step moves weight from row j to row i, which keeps the sum: i is the row that gains most per unit, j the one that
 // with i lowers the objective most, by the second order (Fan, Chen and Lin, JMLR 2005). What a row gains by a change
-// up is -(g_i + up_i), by a change down g_i + down_i, g = Kc - t: `up` and `down` are +-eps, or infinite where the row
-// is at its bound. A coefficient stops at zero if eps is not 0, where the slope changes.
+// up is -(g_i + unit up_i), by a change down g_i + unit down_i, g = Kc - t: `unit up` and `unit down` are +-eps, or
+// infinite where the row is at its bound. A coefficient stops at zero if eps is not 0, where the slope changes.
+//
+// A step reads the gradient and two rows of the matrix twice, mostly from the second cache, and its bandwidth is the
+// limit: `up` and `down` are single precision, a diagonal of equal numbers is not read, and maxima are taken without
+// their places, which are looked for in the best block alone.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -24,14 +28,25 @@ constexpr double least_share = 5e-13, least_curvature = 1e-300;
 
 struct Machine {
   ptrdiff_t rows;
-  double *coef, *gradient, *up, *down;
+  double *coef, *gradient;
+  float *up, *down;
   const double *low, *high, *diagonal;
   double epsilon;
+  double unit = epsilon > 0 ? epsilon : 1;
 
   void refresh(ptrdiff_t i) const {
+    constexpr float never = std::numeric_limits<float>::infinity();
+    const float sign = epsilon > 0 ? 1 : 0;
     const double c = coef[i];
-    up[i] = c >= high[i] ? infinite : c >= 0 ? epsilon : -epsilon;
-    down[i] = c <= low[i] ? -infinite : c > 0 ? epsilon : -epsilon;
+    up[i] = c >= high[i] ? never : c >= 0 ? sign : -sign;
+    down[i] = c <= low[i] ? -never : c > 0 ? sign : -sign;
+  }
+  double slope_up(ptrdiff_t i) const { return gradient[i] + unit * double(up[i]); }
+  double slope_down(ptrdiff_t i) const { return gradient[i] + unit * double(down[i]); }
+  Vec<double> slopes_up(ptrdiff_t i) const { return load(gradient + i) + splat(unit) * load_doubles(up + i); }
+  Vec<double> slopes_down(ptrdiff_t i) const { return load(gradient + i) + splat(unit) * load_doubles(down + i); }
+  bool has_equal_diagonal() const {
+    return std::all_of(diagonal, diagonal + rows, [&](double k) { return k == diagonal[0]; });
   }
 };
 
@@ -69,28 +84,6 @@ template <class Block, class One> HILBIN_INLINE void each_vector(ptrdiff_t j, pt
   for (; j < end; ++j) one(j);
 }
 
-// g += change * row, and the row that then gains most by a change up.
-template <class T> Choice add_two(const Machine& m, const T* first, const T* second, double change) {
-  Largest largest;
-  Choice rest;
-  Vec<double> places = places_from(0);
-  each_vector(
-      0, m.rows,
-      [&](ptrdiff_t j) HILBIN_INLINE_LAMBDA {
-        const Vec<double> g = load(m.gradient + j) + splat(change) * (load_doubles(first + j) - load_doubles(second + j));
-        store(m.gradient + j, g);
-        largest.meet(-(g + load(m.up + j)), places);
-        places += splat(double(lanes<double>));
-      },
-      [&](ptrdiff_t j) HILBIN_INLINE_LAMBDA {
-        m.gradient[j] += change * (double(first[j]) - double(second[j]));
-        const double gain = -(m.gradient[j] + m.up[j]);
-        if (gain > rest.gain) rest = {j, gain};
-      });
-  const Choice best = largest.best();
-  return rest.gain > best.gain ? rest : best;
-}
-
 struct Pair {
   Choice gains_up, gains_down;
 };
@@ -103,13 +96,12 @@ inline Pair extremes(const Machine& m, ptrdiff_t begin, ptrdiff_t end) {
   each_vector(
       begin, end,
       [&](ptrdiff_t j) HILBIN_INLINE_LAMBDA {
-        const Vec<double> g = load(m.gradient + j);
-        up.meet(-(g + load(m.up + j)), places);
-        down.meet(g + load(m.down + j), places);
+        up.meet(-m.slopes_up(j), places);
+        down.meet(m.slopes_down(j), places);
         places += splat(double(lanes<double>));
       },
       [&](ptrdiff_t j) HILBIN_INLINE_LAMBDA {
-        const double up_gain = -(m.gradient[j] + m.up[j]), down_gain = m.gradient[j] + m.down[j];
+        const double up_gain = -m.slope_up(j), down_gain = m.slope_down(j);
         if (up_gain > rest.gains_up.gain) rest.gains_up = {j, up_gain};
         if (down_gain > rest.gains_down.gain) rest.gains_down = {j, down_gain};
       });
@@ -119,50 +111,104 @@ inline Pair extremes(const Machine& m, ptrdiff_t begin, ptrdiff_t end) {
   return best;
 }
 
+constexpr ptrdiff_t block_rows = 128;  // among which a maximum is looked for
+constexpr ptrdiff_t page = 4096;
+// Asks for a block of a row some blocks ahead: the processor does it on its own only within a page.
+template <class T> HILBIN_INLINE void prefetch_block(const T* row, ptrdiff_t begin) {
+  constexpr ptrdiff_t ahead = page / ptrdiff_t(sizeof(T)), line = 64 / ptrdiff_t(sizeof(T));
+  for (ptrdiff_t j = 0; j < block_rows; j += line) __builtin_prefetch(row + begin + ahead + j);
+}
+
+// g += change * (first row - second row), and the row that then gains most by a change up.
+template <class T> Choice add_two(const Machine& m, const T* first, const T* second, double change) {
+  Largest blocks;
+  for (ptrdiff_t begin = 0; begin < m.rows; begin += block_rows) {
+    Vec<double> slopes = splat(infinite);
+    prefetch_block(second, begin);
+    each_vector(
+        begin, std::min(begin + block_rows, m.rows),
+        [&](ptrdiff_t j) HILBIN_INLINE_LAMBDA {
+          const Vec<double> g = load(m.gradient + j) + splat(change) * (load_doubles(first + j) - load_doubles(second + j));
+          store(m.gradient + j, g);
+          slopes = smaller(g + splat(m.unit) * load_doubles(m.up + j), slopes);  // NaN is passed over
+        },
+        [&](ptrdiff_t j) HILBIN_INLINE_LAMBDA {
+          m.gradient[j] += change * (double(first[j]) - double(second[j]));
+          slopes = smaller(splat(m.slope_up(j)), slopes);
+        });
+    blocks.meet(-slopes, splat(double(begin)));
+  }
+  const Choice best = blocks.best();
+  return best.row < 0 ? best : extremes(m, best.row, std::min(best.row + block_rows, m.rows)).gains_up;
+}
+
 inline double curvature(const Machine& m, ptrdiff_t i, ptrdiff_t j, double k) {
   const double both = m.diagonal[i] + m.diagonal[j];
   return std::max({both - 2 * k, least_share * both, least_curvature});
 }
 
-// The partner of row i that lowers the objective most, by b^2 / a for the slope b and the curvature a of the pair;
-// `most_down` is the largest gain of any change down.
-template <class T> Choice choose_partner(const Machine& m, Choice i, const T* row, double& most_down) {
+// The partner in a range of row i that lowers the objective most, by b^2 / a for the slope b and the curvature a.
+template <class T> Choice best_partner(const Machine& m, Choice i, const T* row, ptrdiff_t begin, ptrdiff_t end) {
   const Vec<double> own = splat(m.diagonal[i.row]), least = splat(least_curvature);
-  // Fractions are compared by their products: a division costs more.
-  Vec<double> slope2{}, curve = splat(1.0), at = splat(-1.0), most = splat(-infinite), places = places_from(0);
-  Choice best;
-  most_down = -infinite;
-  auto one = [&](ptrdiff_t j) HILBIN_INLINE_LAMBDA {
-    const double gain = m.gradient[j] + m.down[j], b = i.gain + gain;
-    most_down = std::max(most_down, gain);
-    if (b > 0 && b * b > best.gain * curvature(m, i.row, j, row[j])) best = {j, b * b / curvature(m, i.row, j, row[j])};
-  };
-  best.gain = 0;
+  Choice best{-1, 0};
+  Largest largest;
+  Vec<double> places = places_from(begin);
   each_vector(
-      0, m.rows,
+      begin, end,
       [&](ptrdiff_t j) HILBIN_INLINE_LAMBDA {
-        const Vec<double> gain = load(m.gradient + j) + load(m.down + j);
-        most = larger(most, gain);
-        const Vec<double> b = larger(gain + splat(i.gain), Vec<double>{});
+        const Vec<double> b = larger(m.slopes_down(j) + splat(i.gain), Vec<double>{});
         const Vec<double> both = own + load(m.diagonal + j);
         const Vec<double> a = larger(larger(both - 2.0 * load_doubles(row + j), least_share * both), least);
-        const auto more = b * b * curve > slope2 * a;
-        slope2 = more ? b * b : slope2;
-        curve = more ? a : curve;
-        at = more ? places : at;
+        largest.meet(b * b / a, places);
         places += splat(double(lanes<double>));
       },
-      one);
-  for (int l = 0; l < lanes<double>; ++l) {
-    most_down = std::max(most_down, most[l]);
-    if (at[l] >= 0 && slope2[l] > best.gain * curve[l]) best = {ptrdiff_t(at[l]), slope2[l] / curve[l]};
+      [&](ptrdiff_t j) HILBIN_INLINE_LAMBDA {
+        const double b = std::max(0.0, i.gain + m.slope_down(j)), score = b * b / curvature(m, i.row, j, row[j]);
+        if (score > best.gain) best = {j, score};
+      });
+  const Choice found = largest.best();
+  return found.gain > best.gain ? found : best;
+}
+
+// A number that grows with x / y up to a twentieth: the difference of two logarithms, which are nearly the bits of a number.
+// x is 0 or about 2^800, and y is not 0 and below 2^700: the difference is then a number above 0, or below it for an x of 0.
+inline Vec<double> rough_ratio(Vec<double> x, Vec<double> y) {
+  return (Vec<double>)((IntVec<double>)x - (IntVec<double>)y);
+}
+
+// The partner of row i; `most_down` is the largest gain of any change down, and comes with its value before. Blocks are
+// compared roughly, with slopes in units of the violation before.
+template <bool equal_diagonal, class T> Choice choose_partner(const Machine& m, Choice i, const T* row, double& most_down) {
+  const double own = m.diagonal[i.row], size = 0x1p400 / std::max(i.gain + most_down, 1e-150);
+  const Vec<double> size_ = splat(size), gain = splat(size * i.gain), floor = splat(std::max(2 * least_share * own, least_curvature));
+  Vec<double> most = splat(-infinite);
+  Largest blocks;
+  auto meet = [&](Vec<double> slope, Vec<double> k, Vec<double> other, Vec<double>& scores) HILBIN_INLINE_LAMBDA {
+    most = larger(slope, most);
+    const Vec<double> b = larger(slope * size_ + gain, Vec<double>{});
+    const Vec<double> a = larger(splat(own) + other - 2.0 * k, floor);
+    scores = larger(rough_ratio(b * b, a), scores);
+  };
+  for (ptrdiff_t begin = 0; begin < m.rows; begin += block_rows) {
+    Vec<double> scores{};
+    prefetch_block(row, begin);
+    each_vector(
+        begin, std::min(begin + block_rows, m.rows),
+        [&](ptrdiff_t j) HILBIN_INLINE_LAMBDA {
+          meet(m.slopes_down(j), load_doubles(row + j), equal_diagonal ? splat(own) : load(m.diagonal + j), scores);
+        },
+        [&](ptrdiff_t j) HILBIN_INLINE_LAMBDA { meet(splat(m.slope_down(j)), splat(double(row[j])), splat(m.diagonal[j]), scores); });
+    blocks.meet(scores, splat(double(begin)));
   }
-  return best;
+  most_down = most[0];
+  for (int l = 1; l < lanes<double>; ++l) most_down = std::max(most_down, most[l]);
+  const Choice best = blocks.best();
+  return best.row < 0 || !(best.gain > 0) ? Choice{} : best_partner(m, i, row, best.row, std::min(best.row + block_rows, m.rows));
 }
 
 // Moves weight from row j to row i, as far as helps; returns how much.
 inline double move(const Machine& m, ptrdiff_t i, ptrdiff_t j, double k) {
-  const double slope = -(m.gradient[i] + m.up[i]) + m.gradient[j] + m.down[j];
+  const double slope = m.slope_down(j) - m.slope_up(i);
   const bool i_stops = m.epsilon > 0 && m.coef[i] < 0, j_stops = m.epsilon > 0 && m.coef[j] > 0;
   const double i_end = i_stops ? 0 : m.high[i], j_end = j_stops ? 0 : m.low[j];
   const double i_room = i_end - m.coef[i], j_room = m.coef[j] - j_end;
@@ -211,7 +257,10 @@ template <class T> struct PartRows {
     T* copy = copies + i * rows;
     if (!copied[i]) {
       const T* from = values + which[i] * width;
-      for (ptrdiff_t j = 0; j < rows; ++j) copy[j] = from[which[j]];
+      for (ptrdiff_t j = 0; j < rows; ++j) {
+        __builtin_prefetch(from + which[j] + page / ptrdiff_t(sizeof(T)));
+        copy[j] = from[which[j]];
+      }
       copied[i] = 1;
     }
     return copy;
@@ -246,21 +295,39 @@ template <class T> void add_rows(const T* rows, ptrdiff_t n, ptrdiff_t width, co
   }
 }
 
+// The first entry of a row beyond what two rows of these norms can have, or -1.
+template <class T> ptrdiff_t first_beyond(const T* row, ptrdiff_t n, double norm, const double* norms, double tolerance) {
+  for (ptrdiff_t begin = 0; begin < n; begin += block_rows) {
+    const ptrdiff_t end = std::min(begin + block_rows, n);
+    Vec<double> excess{};
+    double rest = 0;
+    each_vector(
+        begin, end,
+        [&](ptrdiff_t j) HILBIN_INLINE_LAMBDA { excess = larger(magnitude(load_doubles(row + j)) - splat(norm) * load(norms + j), excess); },
+        [&](ptrdiff_t j) HILBIN_INLINE_LAMBDA { rest = std::max(rest, std::fabs(double(row[j])) - norm * norms[j]); });
+    for (int l = 0; l < lanes<double>; ++l) rest = std::max(rest, excess[l]);
+    for (ptrdiff_t j = begin; rest > tolerance && j < end; ++j)
+      if (std::fabs(double(row[j])) - norm * norms[j] > tolerance) return j;
+  }
+  return -1;
+}
+
 struct Steps {
   int64_t done = 0;
   double violation = infinite;
   ptrdiff_t missing = -1;  // a row that is needed and not there
 };
 
-template <class Rows> Steps descend(const Machine& m, const Rows& rows, int64_t most, double tol) {
+template <bool equal_diagonal, class Rows> Steps descend_by_pairs(const Machine& m, const Rows& rows, int64_t most, double tol) {
   Steps steps;
-  Choice i = extremes(m, 0, m.rows).gains_up;
+  const Pair first = extremes(m, 0, m.rows);
+  Choice i = first.gains_up;
+  double most_down = first.gains_down.gain;
   for (;;) {
-    double most_down;
     if (i.row < 0) return steps.violation = 0, steps;
     if (!rows.has(i.row)) return steps.missing = i.row, steps;
     const auto* up = rows.row(i.row);
-    const Choice j = choose_partner(m, i, up, most_down);
+    const Choice j = choose_partner<equal_diagonal>(m, i, up, most_down);
     steps.violation = std::max(0.0, i.gain + most_down);
     if (steps.violation <= tol || j.row < 0 || steps.done == most) return steps;
     if (!rows.has(j.row)) return steps.missing = j.row, steps;
@@ -269,6 +336,10 @@ template <class Rows> Steps descend(const Machine& m, const Rows& rows, int64_t 
     i = add_two(m, up, down, change);
     ++steps.done;
   }
+}
+
+template <class Rows> Steps descend(const Machine& m, const Rows& rows, int64_t most, double tol) {
+  return m.has_equal_diagonal() ? descend_by_pairs<true>(m, rows, most, tol) : descend_by_pairs<false>(m, rows, most, tol);
 }
 
 // Steps until the tolerance or the limit is reached, or what they change is rounding of the largest K_ii c_i.
@@ -289,7 +360,7 @@ template <class Rows> Steps descend_or_stall(const Machine& m, const Rows& rows,
 
 // Many problems, each of some rows and columns of one dense matrix, one after the other. Block k has the rows
 // which[offsets[k]] to which[offsets[k + 1] - 1], and its numbers stand there in all arrays; `limits` are its steps, 0 for a
-// block that is left alone. Products are those of its matrix and coefficients.
+// block that is left alone. Products are those of its matrix and coefficients; they are left out without a place for them.
 template <class T> struct Blocks {
   const T* values;
   ptrdiff_t width;
@@ -300,33 +371,34 @@ template <class T> struct Blocks {
   double epsilon;
 
   void solve(ptrdiff_t begin, ptrdiff_t end, double tol, int64_t* steps, double* violations) const {
-    std::vector<double> scratch;
+    std::vector<double> diagonals;
+    std::vector<float> slopes;
     std::vector<T> copies;
     std::vector<uint8_t> copied;
     for (ptrdiff_t k = begin; k < end; ++k) {
       if (limits[k] == 0) continue;
       const ptrdiff_t first = offsets[k], n = offsets[k + 1] - first;
-      scratch.resize(3 * n);
-      double *diagonal = scratch.data(), *up = diagonal + n, *down = up + n;
-      const Machine m{n, coef + first, gradient + first, up, down, low + first, high + first, diagonal, epsilon};
+      diagonals.resize(n), slopes.resize(2 * n);
+      double* diagonal = diagonals.data();
+      const Machine m{n, coef + first, gradient + first, slopes.data(), slopes.data() + n, low + first, high + first, diagonal, epsilon};
       const int32_t* own = which + first;
       for (ptrdiff_t i = 0; i < n; ++i) diagonal[i] = values[own[i] * width + own[i]], m.refresh(i);
-      double* out = products + first;
-      std::fill(out, out + n, 0.0);
+      double* out = products == nullptr ? nullptr : products + first;
+      if (out != nullptr) std::fill(out, out + n, 0.0);
       bool whole = n == width;
       for (ptrdiff_t i = 0; whole && i < n; ++i) whole = own[i] == i;
       Steps done;
       if (whole) {
         done = descend_or_stall(m, WholeRows<T>{values, n}, limits[k], tol);
-        add_rows(values, n, n, m.coef, out);
+        if (out != nullptr) add_rows(values, n, n, m.coef, out);
       } else {
         copies.resize(n * n);
         copied.assign(n, 0);
         const PartRows<T> rows{values, width, own, n, copies.data(), copied.data()};
         done = descend_or_stall(m, rows, limits[k], tol);
-        for (ptrdiff_t i = 0; i < n; ++i)
+        for (ptrdiff_t i = 0; out != nullptr && i < n; ++i)
           if (m.coef[i] != 0) rows.row(i);
-        add_rows(copies.data(), n, n, m.coef, out);
+        if (out != nullptr) add_rows(copies.data(), n, n, m.coef, out);
       }
       steps[k] = done.done, violations[k] = done.violation;
     }

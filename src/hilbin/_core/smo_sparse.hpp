@@ -37,7 +37,7 @@ template <class T, class Index> struct SparseRows {
   }
 };
 
-inline Vec<double> pick(const double* from, const int32_t* at) {
+template <class T> inline Vec<double> pick(const T* from, const int32_t* at) {
   Vec<double> picked;
   for (int l = 0; l < lanes<double>; ++l) picked[l] = from[at[l]];
   return picked;
@@ -53,7 +53,7 @@ Index choose_neighbor(const Machine& m, Choice i, const SparseRows<T, Index>& ro
   Vec<double> slope2 = splat(best), curves = splat(curve), at = splat(-1.0);
   for (; p + lanes<double> <= end; p += lanes<double>) {
     const int32_t* columns = rows.columns + p;
-    const Vec<double> b = larger(splat(i.gain) + (pick(m.gradient, columns) + pick(m.down, columns)), Vec<double>{});
+    const Vec<double> b = larger(splat(i.gain) + (pick(m.gradient, columns) + splat(m.unit) * pick(m.down, columns)), Vec<double>{});
     const Vec<double> other = constant_diagonal ? own : pick(m.diagonal, columns);
     const Vec<double> both = own + other;
     const Vec<double> a = larger(larger(both - 2.0 * load_doubles(rows.values + p), least_share * both), least);
@@ -69,7 +69,7 @@ Index choose_neighbor(const Machine& m, Choice i, const SparseRows<T, Index>& ro
     if (at[l] >= 0) meet(slope2[l], curves[l], Index(at[l]) + l);
   for (; p < end; ++p) {
     const ptrdiff_t j = rows.columns[p];
-    const double b = std::max(0.0, i.gain + m.gradient[j] + m.down[j]);
+    const double b = std::max(0.0, i.gain + m.slope_down(j));
     meet(b * b, curvature(m, i.row, j, double(rows.values[p])), p);
   }
   return found;
@@ -97,11 +97,11 @@ struct Candidates {
   Pair best(const Machine& m, ptrdiff_t& next) const {
     Pair pair;
     for (ptrdiff_t k : up) {
-      const double gain = -(m.gradient[k] + m.up[k]);
+      const double gain = -m.slope_up(k);
       if (gain > pair.gains_up.gain) next = pair.gains_up.row, pair.gains_up = {k, gain};
     }
     for (ptrdiff_t k : down)
-      if (const double gain = m.gradient[k] + m.down[k]; gain > pair.gains_down.gain) pair.gains_down = {k, gain};
+      if (const double gain = m.slope_down(k); gain > pair.gains_down.gain) pair.gains_down = {k, gain};
     return pair;
   }
 };
@@ -111,7 +111,7 @@ struct Candidates {
 // or any row that shares an entry with it.
 template <class T, class Index> Steps descend(const Machine& m, const SparseRows<T, Index>& rows, int64_t most, double tol) {
   constexpr int64_t between = 32;
-  const bool constant = std::all_of(m.diagonal, m.diagonal + m.rows, [&](double k) { return k == m.diagonal[0]; });
+  const bool constant = m.has_equal_diagonal();
   Steps steps;
   Candidates candidates;
   for (;;) {

@@ -79,6 +79,13 @@ class Kernel:
                 K[b:e, c:f], K[c:f, b:e] = block, block.T
         return K
 
+    def _single(self, X: Array) -> Array | None:
+        """Return the rows in single precision, if kernel values from them are good enough to train.
+
+        None if they may not be, or nobody has looked.
+        """
+        return None
+
     def _against(self, Y: Matrix, n_jobs: int | None) -> Callable[[Matrix], Any]:
         """Return ``X -> _gram(X, Y)``, which may compute once what belongs to ``Y`` alone."""
         return lambda X: self._gram(X, Y, n_jobs)

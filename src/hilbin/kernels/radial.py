@@ -15,6 +15,8 @@ from hilbin.kernels.pairwise import Op, finished_sums, rowwise, sums_against
 SQUARED = Op("squared", vanishes=False)
 ABSOLUTE = Op("absolute", vanishes=False)
 CHI2_DISTANCE = Op("harmonic_difference", vanishes=False)
+SINGLE_ERROR = 1e-5  # of kernel values from rows in single precision
+HALF_UNIT = 2.0**-24  # rounding to single precision, relative
 
 
 class RadialKernel(Kernel):
@@ -125,6 +127,20 @@ class Gaussian(RadialKernel):
     @property
     def _terms(self) -> Op:
         return SQUARED
+
+    def _single(self, X: Array) -> Array | None:
+        r"""Return the rows in single precision, if that changes kernel values by less than 1e-5.
+
+        Rounded rows of norms up to :math:`R` change a distance :math:`r` by up to :math:`2uR`,
+        :math:`u = 2^{-24}`, and the kernel by up to :math:`4 u \gamma R r e^{-\gamma r^2} \le
+        1.72\,u \sqrt\gamma R`. A sum of :math:`d` squares is off by some :math:`\sqrt d\,u` of
+        itself, four times as much at most, and the kernel by :math:`4 \sqrt d\,u t e^{-t} \le
+        1.48 \sqrt d\,u`.
+        """
+        with np.errstate(over="ignore"):
+            norm = np.sqrt(self.gamma * np.max(np.vecdot(X, X), initial=0.0))
+            error = HALF_UNIT * (1.72 * norm + 1.48 * np.sqrt(X.shape[1]))
+        return X.astype(np.float32) if error < SINGLE_ERROR else None
 
     def _of_euclidean(self, r: Array) -> tuple[Array, Array] | None:
         gamma = float(self.gamma)  # type: ignore[arg-type]

@@ -261,7 +261,7 @@ class LazyRows:
         self.owners = np.full(len(self.cache), -1, np.int64)
         self.stamps = np.zeros(len(self.cache), np.int64)
         self.clock = np.zeros(1, np.int64)
-        self.computed = 0
+        self.computed = self.filled = 0
 
     def steps(self, state: "State", most: int, tol: float) -> tuple[int, float]:
         """Make steps of sequential minimal optimization, until a row is missing."""
@@ -314,9 +314,15 @@ class LazyRows:
 
     def fetch(self, rows: Array) -> None:
         """Compute rows and keep them in place of those not used for longest."""
-        free = np.argpartition(self.stamps, rows.size - 1)[: rows.size]
-        self.slots[self.owners[free][self.owners[free] >= 0]] = -1
-        self.cache[free] = self.compute(rows)
+        end = self.filled + rows.size
+        if end <= len(self.cache):  # side by side, so that few new pages are touched
+            free = np.arange(self.filled, end)
+            self.cache[self.filled : end] = self.compute(rows)
+        else:
+            free = np.argpartition(self.stamps, rows.size - 1)[: rows.size]
+            self.slots[self.owners[free][self.owners[free] >= 0]] = -1
+            self.cache[free] = self.compute(rows)
+        self.filled = min(end, len(self.cache))
         self.slots[rows], self.owners[free] = free, rows
         self.clock += 1
         self.stamps[free] = self.clock
@@ -330,6 +336,7 @@ class LazyRows:
         self.cache[np.ix_(free, here)] = self.cache[np.ix_(self.slots[here], rest)].T
         self.slots[rest], self.owners[free] = free, rest
         self.computed += rest.size
+        self.filled = len(self.cache)
 
     def scores(self, coef: Array) -> Array:
         """Return ``K @ coef`` in float64, from rows that are here where they are."""

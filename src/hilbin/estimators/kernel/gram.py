@@ -24,6 +24,7 @@ import scipy.sparse as sp
 from joblib import effective_n_jobs
 
 from hilbin._arrays import Array, Matrix, check_rows, to_dense
+from hilbin._core import core
 from hilbin.estimators._fit import outer_level
 from hilbin.estimators._sizes import weighted_mean
 from hilbin.estimators.probability import row_keys
@@ -90,6 +91,8 @@ class Gram:
         The rows and columns of ``K`` that count; all by default.
     diagonal : array, optional
         That of ``K``, if it is known.
+    source : matrix, optional
+        The rows that kernel values are computed from: ``X``, or the same in single precision.
     """
 
     K: Any
@@ -100,6 +103,7 @@ class Gram:
     n_jobs: int | None
     which: Array | None = None
     diagonal: Array | None = None
+    source: Matrix = None
 
     @classmethod
     def of_rows(
@@ -113,8 +117,11 @@ class Gram:
         few: bool = False,
     ) -> "Gram":
         """Compute the matrix, if it fits and not ``few`` of many rows will be asked for."""
-        n = X.shape[0]
+        n, given = X.shape[0], X
         narrow = sp.issparse(X) or X.shape[1] * X.itemsize <= WIDE
+        if dtype == np.float32 and X.dtype == np.float64 and not sp.issparse(X):
+            single = kernel._single(X)
+            X = X if single is None else single
         some = few and n >= MANY and narrow and dtype == np.float32
         some = some and not isinstance(kernel, CallableKernel)
         if not kernel.compact and (some or n * n * np.dtype(dtype).itemsize > memory):
@@ -124,7 +131,7 @@ class Gram:
             warn_near_identity(kernel, K)
         else:
             K = kernel._gram_as(X, dtype, n_jobs)
-        return cls(K, kernel, X, dtype, memory, n_jobs)
+        return cls(K, kernel, given, dtype, memory, n_jobs, source=X)
 
     @classmethod
     def of_matrix(cls, K: Matrix, dtype: Any, diagonal: Array | None = None) -> "Gram":
@@ -187,16 +194,16 @@ class Gram:
         return index if self.which is None else self.which[index]
 
     def _compute(self, index: Array) -> Array:
-        return np.ascontiguousarray(to_dense(self._against(self.X[index])), self.dtype)
+        return np.ascontiguousarray(to_dense(self._against(self.source[index])), self.dtype)
 
     def _square(self, index: Array) -> Array:
         assert self.kernel is not None
-        return self.kernel._gram_as(self.X[index], self.dtype, self.n_jobs)
+        return self.kernel._gram_as(self.source[index], self.dtype, self.n_jobs)
 
     @cached_property
     def _against(self) -> Callable[[Matrix], Any]:
         assert self.kernel is not None
-        return self.kernel._against(self.X, self.n_jobs)
+        return self.kernel._against(self.source, self.n_jobs)
 
 
 def resolved(kernel: Any, X: Matrix, random: Any, names: Any = None) -> Kernel:
@@ -309,7 +316,10 @@ def _suspects(K: Any, tolerance: float, whole: bool) -> Iterator[tuple[int, int]
 
 def _excess(K: Any, norms: Array, tolerance: float) -> tuple[int, int] | None:
     """Find an entry larger than two rows of these norms can have; some rows are looked at."""
-    some = np.unique(np.linspace(0, K.shape[0] - 1, MOST_ROWS).astype(np.intp))
+    some = np.unique(np.linspace(0, K.shape[0] - 1, MOST_ROWS).astype(np.int64))
+    if not sp.issparse(K) and K.flags.c_contiguous:
+        found = core.first_beyond(K, some, norms, tolerance)
+        return found if found[0] >= 0 else None
     rows = K[some]
     if sp.issparse(K):
         i, j = np.repeat(np.arange(some.size), np.diff(rows.indptr)), rows.indices
