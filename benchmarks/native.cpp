@@ -59,7 +59,8 @@ struct Course {
   Sample* samples;
   int32_t* order;
   int64_t active;
-  double above, below, epsilon, constant, *offset;
+  double above, below, epsilon, constant;
+  Totals* totals;
   uint64_t* random;
   double highest, lowest;
 };
@@ -67,7 +68,7 @@ struct Course {
 template <class Kind, class Codes> void run(Course& c, Codes codes) {
   Random random{*c.random};
   const OneKind<Kind, Codes> state{codes, {c.cells, c.levels, 0, c.places}};
-  const Sweep done = sweep(state, c.samples, c.order, c.active, c.above, c.below, c.epsilon, c.constant, *c.offset, random);
+  const Sweep done = sweep(state, c.samples, c.order, c.active, c.above, c.below, c.epsilon, c.constant, *c.totals, random);
   *c.random = random.state;
   c.active = done.active, c.highest = done.highest, c.lowest = done.lowest;
 }

@@ -56,7 +56,7 @@ class Course(ctypes.Structure):
         *((name, ctypes.c_void_p) for name in ("samples", "order")),
         ("active", ctypes.c_int64),
         *((name, ctypes.c_double) for name in ("above", "below", "epsilon", "constant")),
-        *((name, ctypes.c_void_p) for name in ("offset", "random")),
+        *((name, ctypes.c_void_p) for name in ("totals", "random")),
         *((name, ctypes.c_double) for name in ("highest", "lowest")),
     )
 
@@ -100,9 +100,9 @@ class OtherRows(LookupRows):
         first = (codes.shape[1] if codes.ndim == 2 else 0, codes.itemsize)
 
         def sweep(samples: Array, order: Array, active: int, *course: Any) -> tuple[Any, ...]:
-            *limits, offset, random = course
+            *limits, totals, random = course
             given = (array.ctypes.data for array in (*kept[1:], samples, order))
-            arrays = (offset.ctypes.data, random.ctypes.data)
+            arrays = (totals.ctypes.data, random.ctypes.data)
             run = Course(kept[0].ctypes.data, *first, *given, active, *limits, *arrays)
             self._sweep(ctypes.byref(run))
             return run.active, run.highest, run.lowest, -1
