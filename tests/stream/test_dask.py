@@ -240,6 +240,21 @@ def test_a_sum_that_is_lost_after_its_end(data, shards, few, monkeypatch):
     assert_near(total, oracle(data[0]))
 
 
+def test_a_wait_that_ends_without_a_result_is_repeated(data, shards, few, monkeypatch):
+    """On a busy machine ``distributed`` may return from a wait without result and without error."""
+    result, failed = distributed.Future.result, []
+
+    def unbound(self, timeout=None):
+        if not failed:
+            failed.append(timeout)
+            raise UnboundLocalError("cannot access local variable 'result'")
+        return result(self, timeout)
+
+    monkeypatch.setattr(distributed.Future, "result", unbound)
+    assert_near(fold(as_chunks(shards, rows=5), make_of(), client=few), oracle(data[0]))
+    assert failed
+
+
 def test_a_wave_that_is_always_dropped_is_an_error(shards, few, monkeypatch):
     tree = dask._Cluster.tree
 

@@ -112,7 +112,8 @@ def classes(context: Context) -> Html:
         "precision (up) over recall (right) as the threshold on the score falls; the dashed line "
         "is chance. A dash means that there is nothing to count.",
         fill(
-            '<div class="scroll"><table id="classes-table" class="classes"><thead><tr>{heads}'
+            '<div class="scroll" tabindex="0"><table id="classes-table" class="classes"><thead>'
+            "<tr>{heads}"
             '<th scope="col">precision over recall</th></tr></thead><tbody>{rows}</tbody>'
             "</table></div>",
             heads=heads,

@@ -142,7 +142,7 @@ def _cluster(k: int, card: ClusterCard, total: int) -> Html:
     )
     gallery = fill('<div class="tiles">{figures}</div>', figures=figures) if figures else Html("")
     names = join(fill("<li>{name}</li>", name=file_name(short(name))) for name in card.names)
-    listed = fill('<ul class="names">{names}</ul>', names=names) if names else Html("")
+    listed = fill('<ul class="names" tabindex="0">{names}</ul>', names=names) if names else Html("")
     return section(f"cluster-{k}", card.title, lead, gallery, listed, _differences(card))
 
 

@@ -110,7 +110,7 @@ def table(head: Sequence[str], rows: Sequence[Sequence[Any]], kind: str = "") ->
         "<tr>" + "".join(fill("<td>{v}</td>", v=v) for v in row) + "</tr>" for row in rows
     )
     return fill(
-        '<div class="scroll"><table class="{kind}"><thead><tr>{heads}</tr></thead>'
+        '<div class="scroll" tabindex="0"><table class="{kind}"><thead><tr>{heads}</tr></thead>'
         "<tbody>{body}</tbody></table></div>",
         kind=kind,
         heads=Html(heads),

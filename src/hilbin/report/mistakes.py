@@ -121,7 +121,8 @@ def _gallery(context: Context) -> Html:
         '<button type="button" id="show-mistakes">Only mistakes</button></div></div>'
         '<div class="gallery">{figures}</div>'
         '<button type="button" id="more" hidden>Show more</button>'
-        '<details id="rest"{opened} hidden><summary></summary><ul class="names"></ul></details>'
+        '<details id="rest"{opened} hidden><summary></summary><ul class="names" tabindex="0"></ul>'
+        "</details>"
         '<p class="note">{note}</p></div>'
         '<script type="application/json" id="data">{data}</script>',
         count=context.count(m.n),

@@ -250,7 +250,9 @@ class _Cluster:
             try:
                 part = task.result(timeout=patience if ended else LOOK)
                 return part
-            except TimeoutError:  # it is under way, or was lost with its worker after its end
+            # It is under way, or was lost with its worker after its end; or its time was over while
+            # distributed waited, which then finds no result of its own.
+            except (TimeoutError, UnboundLocalError):
                 if task.status == "error":
                     raise
                 patience *= 2 if ended else 1  # or the result is large
