@@ -195,7 +195,8 @@ def test_a_kernel_by_name(folder, kernel, tmp_path):
 
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("candidate", [RidgeCandidate, SupportCandidate])
-def test_a_model_from_gram_matrices_is_that_of_a_fit(candidate, n_classes):
+@pytest.mark.parametrize("power", [None, 2.0])
+def test_a_model_from_gram_matrices_is_that_of_a_fit(candidate, n_classes, power):
     rng = np.random.default_rng(0)
     y = np.arange(60) % n_classes
     X = (rng.dirichlet(np.ones(20), 60) + 0.1 * np.eye(20)[y]).astype(np.float32)
@@ -205,6 +206,7 @@ def test_a_model_from_gram_matrices_is_that_of_a_fit(candidate, n_classes):
     scores = one.held_out(np.arange(60), y, np.arange(60) // n_classes % 3, 0)
     assert scores.shape == (60, n_classes)
     assert np.mean(scores.argmax(axis=1) == y) > 0.8
+    one.power = power or one.power
     fitted = one.make().fit(X, y)
     assert np.allclose(one.train().decision_function(X), fitted.decision_function(X), atol=2e-3)
 

@@ -13,7 +13,7 @@ channels and all held-out scores need no second fit.
 **Reference.** R. Rifkin and R. Lippert, *Notes on Regularized Least Squares*, 2007.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
@@ -216,16 +216,31 @@ class ChannelGrams:
 
         Among equals the one of least squared leave-one-out error is taken.
         """
-        found: tuple[tuple[float, float], float, Dual] | None = None
+        return max(self._solutions(gram, alphas), key=lambda found: found[0])[1:]
+
+    def best_power(
+        self, weights: Array, powers: Sequence[float], alphas: Sequence[float]
+    ) -> tuple[float, float]:
+        """Return the power of the weights and the penalty that :meth:`best` would prefer."""
+        tried = powers if len(self.grams) > 1 else powers[:1]
+        found = [
+            (quality, power, alpha)
+            for power in tried
+            for quality, alpha, _ in self._solutions(
+                self.combined(self.sharper(weights, power)), alphas
+            )
+        ]
+        return max(found, key=lambda each: each[0])[1:]
+
+    def _solutions(
+        self, gram: Array, alphas: Sequence[float]
+    ) -> Iterator[tuple[tuple[float, float], float, Dual]]:
+        """Yield the leave-one-out accuracy and error, the penalty and the solution."""
         for alpha in alphas:
             dual = Dual.solve(gram, self.targets, alpha, self.weights)
             scores = dual.held_out(self.groups)
             error = float(np.nanmean(np.square(scores - self.targets)))
-            quality = _accuracy(scores, self.targets, self.weights), -error
-            if found is None or quality > found[0]:
-                found = quality, alpha, dual
-        assert found is not None
-        return found[1], found[2]
+            yield (_accuracy(scores, self.targets, self.weights), -error), alpha, dual
 
 
 @estimator

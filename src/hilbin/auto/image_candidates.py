@@ -3,7 +3,8 @@ r"""The candidates for images: machines on the weighted channels of their rows.
 Additive ones, whose heat maps are exact:
 
 - a support vector machine and ridge classifiers on the features of :math:`\chi^2` or of the
-  intersection kernel, every channel with its own scale and weight (:mod:`hilbin.auto.channels`);
+  intersection kernel, every channel with its own scale and weight (:mod:`hilbin.auto.channels`) or
+  the square of this weight;
 - the histogram intersection SVM on rows whose channels are weighted in the same way.
 
 Others: the support vector machine with :math:`e^{-\gamma \chi^2}` of these rows, a product over the
@@ -130,14 +131,15 @@ class RidgeCandidate(ImageCandidate):
     kernel: AdditiveKernel | None
     explainable: bool = True
     alpha: float | None = None
+    power: float = 1.0
 
     def held_out(self, rows: Any, y: Array, folds: Array, seed: int) -> Array:
         """Score images by a model that has not seen them; ``rows`` are numbers of images."""
         data = self.rows
         _, grams, weights = data.of_kernel(self.kernel)
-        K = grams.combined(weights)
         if self.alpha is None:
-            self.alpha, _ = grams.best(K, ALPHAS)
+            self.power, self.alpha = grams.best_power(weights, POWERS, ALPHAS)
+        K = grams.combined(grams.sharper(weights, self.power))
         used, place = data.places(rows)
         at = np.searchsorted(data.sample, used)
         known = np.isin(used, data.sample)
@@ -155,7 +157,11 @@ class RidgeCandidate(ImageCandidate):
         """Return the classifier to train on all rows."""
         data = self.rows
         features = ChannelMap(
-            data.channels, kernel=self.kernel, n_components=COMPONENTS, n_jobs=data.n_jobs
+            data.channels,
+            kernel=self.kernel,
+            n_components=COMPONENTS,
+            power=self.power,
+            n_jobs=data.n_jobs,
         )
         alphas = ALPHAS if self.alpha is None else (self.alpha,)
         ridge = DualRidgeClassifier(alphas, class_weight=data.class_weight)
@@ -165,11 +171,12 @@ class RidgeCandidate(ImageCandidate):
         """Return the trained classifier, from the Gram matrices that are known."""
         data = self.rows
         features, grams, weights = data.of_kernel(self.kernel)
+        weights = grams.sharper(weights, self.power)
         ridge = self.make()[1]
         dual, row_weights = ridge.fit_gram(
             grams.combined(weights), data.labels, np.ones(len(data.rows)), data.origin
         )
-        features.set_weights(weights)
+        features.set_params(power=self.power).set_weights(weights)
         ridge.coef_, scores = features.combination(data.rows, dual.coef)
         ridge.intercept_ = np.average(dual.targets - scores, axis=0, weights=row_weights)
         ridge.n_features_in_ = ridge.coef_.shape[1]
