@@ -36,6 +36,7 @@ exclude_patterns = ["_build", "_ext", "_templates"]
 autosummary_generate = True
 autosummary_context = {"guides": guide_table()}
 autodoc_typehints = "none"
+toc_object_entries_show_parents = "hide"
 autodoc_member_order = "bysource"
 # scikit-learn's, on every class with sample weights; their text refers to its own glossary
 autodoc_default_options = {

@@ -18,7 +18,7 @@ def photo(photos):
 
 @pytest.fixture(scope="module")
 def inexact(photos, tmp_path_factory):
-    """A model whose scores are no sums."""
+    """A model whose scores are not sums."""
     from hilbin.cli.train import TrainOptions, train
 
     output = tmp_path_factory.mktemp("inexact") / "m.hilbin"

@@ -27,7 +27,7 @@ from hilbin.estimators import ScoreCalibration
 from hilbin.estimators._fit import class_factors, outer_level, random_seed
 from hilbin.inspection import Explanation, additive, class_scores, explain_row
 
-BACKGROUND = 100  # training rows that explanations of models that are no sums compare with
+BACKGROUND = 100  # training rows that explanations of models that are not sums compare with
 MOST_SHIFT = 10.0  # times the largest score
 
 

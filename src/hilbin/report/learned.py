@@ -29,11 +29,11 @@ LONGEST_VALUE = 2000
 MOST_BARS = 12
 EXACT_LEAD = (
     "The importance of a feature is its mean absolute contribution to the scores of the test rows, "
-    "measured from its mean: a feature that rarely makes a difference is not important."
+    "measured from its mean. A feature that rarely makes a difference is not important."
 )
 LEFT_OUT_LEAD = (
-    "The scores of this model are no sums over the features. The importance of a feature is how "
-    "much the scores of the test rows change on average when it takes its median."
+    "The scores of this model are not sums over the features. The importance of a feature is how "
+    "much the scores of the test rows change on average when it is replaced by its median."
 )
 SHAPES_LEAD = (
     "A curve shows what a feature adds to the score (up) against its value (right); a score is the "
