@@ -77,7 +77,7 @@ def explain_box(detector: Any, image: Any, box: Any) -> BoxReasons | None:
     Returns
     -------
     reasons : BoxReasons or None
-        None if no window meets the box, for it is too small or too large.
+        None if no window overlaps the box because it is too small or too large.
 
     Examples
     --------

@@ -236,8 +236,8 @@ def explain_image(
     features : fitted image transformer
         From images to rows.
     model : fitted classifier
-        Of these rows. If it is additive, the heat map sums to the score minus the intercept;
-        otherwise parts of the image are covered in turn.
+        Classifier of these rows. If it is additive, the heat map sums to the score minus the
+        intercept; otherwise parts of the image are covered in turn.
     image : path or uint8 array
         The image.
     class_ : label, optional

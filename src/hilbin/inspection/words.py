@@ -205,7 +205,8 @@ def visual_words(
     features : fitted image transformer
         From images to rows.
     model : fitted classifier
-        Of these rows. If it is not additive, or the features are no words, there are none.
+        Classifier of these rows. If it is not additive, or the features are not words, the result
+        is empty.
     images : sequence of paths or uint8 arrays
         Images to learn the importances from, and to cut patches from; a few hundred suffice.
     name : str, default="feature"

@@ -66,7 +66,7 @@ class CostEstimate(NamedTuple):
     seconds : float
         Time of the fit.
     bytes : int
-        Memory of chunks, features and sums at the largest moment, besides data that lie in memory
+        Memory of chunks, features and sums at the largest moment, besides data that are in memory
         already.
     parts : dict
         Seconds of every part: read, start (fitting maps), map, product, solve, and merge on several
