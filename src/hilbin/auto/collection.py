@@ -42,7 +42,7 @@ STARTS = 5  # of k-means
 
 @dataclass(frozen=True)
 class Neighbor:
-    """An example that is like another one.
+    """An example that is similar to another one.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ class Neighbor:
 
 @dataclass(frozen=True)
 class Difference:
-    """A column that sets a cluster apart from all other examples.
+    """A column that distinguishes a cluster from all other examples.
 
     Parameters
     ----------

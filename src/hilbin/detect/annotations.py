@@ -54,7 +54,7 @@ FORMATS = {
 def read_boxes(
     path: str | os.PathLike[str], *, labels: str | Iterable[str] | None = None
 ) -> list[ImageBoxes]:
-    """Read the boxes of a file or a folder; its format is told by its content.
+    """Read the boxes of a file or a folder; the format is recognized by its content.
 
     Parameters
     ----------

@@ -24,7 +24,7 @@ LEAST = 0.2  # IoU below which a window does not meet the box
 
 @dataclass(frozen=True, eq=False)
 class BoxReasons:
-    """What the score of a window is made of.
+    """What each cell of a window contributes to its score.
 
     Parameters
     ----------

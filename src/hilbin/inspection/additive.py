@@ -323,7 +323,7 @@ class AdditiveModel:
 
 
 def additive(model: Any) -> AdditiveModel | None:
-    """Return a fitted classifier as a sum over its columns, or None if it is no such sum.
+    """Return a fitted classifier as a sum over its columns, or None if it is not such a sum.
 
     Parameters
     ----------

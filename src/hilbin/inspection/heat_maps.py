@@ -216,7 +216,7 @@ def direction_of(model: Any, scores: Array, class_: Any, versus: Any) -> tuple[A
 
 
 def occlusion(features: Any, model: Any, image: Array, *, n_cells: int = CELLS) -> Array:
-    """Compute what the scores lose when each part of the image in turn is painted over.
+    """Compute how much the scores drop when each part of the image in turn is covered.
 
     Parameters
     ----------

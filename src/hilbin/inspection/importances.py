@@ -28,7 +28,7 @@ MOST_VALUES = 1 << 22  # of changed rows, or contributions, held at a time
 
 
 def leave_column_out(model: Any, X: Any, *, background: Any = None) -> Array:
-    """Compute what the scores of rows lose when one column at a time tells nothing.
+    """Compute how much the scores of rows drop when one column at a time is replaced by its median.
 
     It is for classifiers whose scores are not sums over the columns, and works for any.
 

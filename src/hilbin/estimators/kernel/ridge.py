@@ -48,7 +48,7 @@ class Choice(NamedTuple):
 
 @estimator
 class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
-    r"""Ridge regression with a kernel, with the best penalty found by leaving out every row.
+    r"""Ridge regression with a kernel; the best penalty is found by leave-one-out.
 
     It minimizes :math:`\sum_i w_i (t_i - f(x_i))^2 + \alpha \|f\|^2`, exactly. The intercept is
     not penalized.

@@ -59,7 +59,7 @@ def gamma_of(kernel: Any) -> float:
 
 @estimator
 class InfiniteKernelSVC(MultipleSupportModel):
-    r"""Support vector machine with the best weighted sum of all kernels of families.
+    r"""Support vector machine on the best weighted sum of all kernels from given families.
 
     It minimizes :math:`\tfrac12 \sum_j \|v_j\|^2 / \beta_j + \sum_i C_i \max(0, 1 - y_i f(x_i))`
     over :math:`f(x) = \sum_j \langle v_j, \phi_j(x) \rangle + b`, weights :math:`\beta \ge 0` that
