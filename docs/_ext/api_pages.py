@@ -31,7 +31,7 @@ def guides(module: str, name: str) -> list[str]:
     """Return the guides that use a name most often, or that of its package."""
     counts: Counter[str] = Counter()
     for page in sorted(DOCS.glob("*.rst")):
-        if page.stem not in OTHERS.split():
+        if page.stem not in OTHERS.split() and not page.stem.startswith("paper_"):
             text = page.read_text(encoding="utf-8")
             roles = re.findall(rf":(?:class|func):`~?(?:hilbin\.)?(?:\w+\.)?{name}`", text)
             calls = re.findall(rf"^(?:>>>|\.\.\.) .*\b{name}\(", text, re.M)

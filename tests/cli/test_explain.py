@@ -67,7 +67,7 @@ def test_what_adds_most(trained, photo, cli, cli_json):
     assert best["adds"] == pytest.approx(part.sum())
     lines = cli("explain", trained.output, photo).stdout
     assert found["features"][0]["feature"] in lines
-    assert "Exact: parts" in lines
+    assert "Exact: contributions" in lines
 
 
 def test_the_picture(trained, photo, tmp_path, cli, cli_json):
