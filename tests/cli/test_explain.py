@@ -149,7 +149,7 @@ def test_bad_rows(table, trained, photo, tmp_path, cli):
     model = tmp_path / "m.hilbin"
     cli("train", table, "-o", model, "--target", "kind")
     for words, message in (
-        ((model, table), "say by --row"),
+        ((model, table), "with --row"),
         ((model, table, "--row", 61), "has 60 rows"),
         ((model, photo, "--row", 1), "not a table"),
         ((trained.output, photo, "--row", 1), "--row is for tables"),

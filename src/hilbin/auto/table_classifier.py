@@ -383,7 +383,7 @@ def _factors(class_weight: Any, classes: Array, labels: Array) -> Array | None:
 def _require_two_classes(labels: Array, source: str) -> Array:
     classes = np.unique(labels)
     if not classes.size:
-        raise ValueError(f"{source}: there are no labels; target= says where they are")
+        raise ValueError(f"{source}: there are no labels; name their column with target=")
     if classes.size < 2:
         raise ValueError(
             f"{source}: only the class {str(classes[0])!r}; a classifier needs at least two "

@@ -207,7 +207,7 @@ def counted(X: Any, chunks: Chunks, parts: int) -> int:
     if isinstance(X, list | tuple):
         matrices: Iterable[Any] = (chunk[0] if isinstance(chunk, tuple) else chunk for chunk in X)
         return sum(np.shape(matrix)[0] for matrix in matrices)
-    raise ValueError("X does not tell how many rows it has: give n_rows")
+    raise ValueError("the number of rows of X is not known: pass n_rows")
 
 
 def number_kept(n_components: Any, width: int) -> int:
