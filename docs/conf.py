@@ -8,7 +8,7 @@ from sphinx_gallery.sorting import ExplicitOrder
 
 sys.path.insert(0, str(Path(__file__).parent / "_ext"))
 
-from api_pages import guide_table
+from api_pages import guide_table, inherited_table
 
 project = "hilbin"
 author = "The hilbin developers"
@@ -34,7 +34,7 @@ exclude_patterns = ["_build", "_ext", "_templates"]
 
 # API pages: one per name, types as the docstrings give them.
 autosummary_generate = True
-autosummary_context = {"guides": guide_table()}
+autosummary_context = {"guides": guide_table(), "inherited": inherited_table()}
 autodoc_typehints = "none"
 toc_object_entries_show_parents = "hide"
 autodoc_member_order = "bysource"

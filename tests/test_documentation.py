@@ -252,6 +252,17 @@ def test_every_public_name_has_a_guide(monkeypatch: pytest.MonkeyPatch) -> None:
     assert all(table.values())
 
 
+def test_pages_name_what_is_inherited(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("sphinx")
+    monkeypatch.syspath_prepend(DOCS / "_ext")
+    from api_pages import inherited_table
+
+    table = inherited_table()
+    assert "get_params" in table["hilbin.estimators.IntersectionSVC"]
+    assert "fit_transform" in table["hilbin.maps.AdditiveMap"]
+    assert not table["hilbin.detect.iou"]
+
+
 def test_measured_tables(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("sphinx")
     monkeypatch.syspath_prepend(DOCS / "_ext")

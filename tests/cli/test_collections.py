@@ -175,7 +175,7 @@ def test_bad_input(cli, photos, table, trained, tmp_path):
         (["similar", photos, tmp_path / "no.png", *FAST], "cannot be read"),
         (["similar", trained.output, photo], "with --among"),
         (["similar", trained.output, photo, "--among", tmp_path / "no"], "no such file or folder"),
-        (["similar", trained.output, photo, "--among", photo], "neither a folder of images nor a table"),
+        (["similar", trained.output, photo, "--among", photo], "neither a folder"),
         (["similar", trained.output, "--among", table], "needs the features of TableClassifier"),
         (["similar", trained.output, photo, "--among", photos, *FAST], "features are those of"),
         (["similar", table], "by --row"),
