@@ -8,7 +8,7 @@ from sphinx_gallery.sorting import ExplicitOrder
 
 sys.path.insert(0, str(Path(__file__).parent / "_ext"))
 
-from api_pages import guide_table
+from api_pages import guide_table, inherited_table
 
 project = "hilbin"
 author = "The hilbin developers"
@@ -34,8 +34,9 @@ exclude_patterns = ["_build", "_ext", "_templates"]
 
 # API pages: one per name, types as the docstrings give them.
 autosummary_generate = True
-autosummary_context = {"guides": guide_table()}
+autosummary_context = {"guides": guide_table(), "inherited": inherited_table()}
 autodoc_typehints = "none"
+toc_object_entries_show_parents = "hide"
 autodoc_member_order = "bysource"
 # scikit-learn's, on every class with sample weights; their text refers to its own glossary
 autodoc_default_options = {
@@ -90,6 +91,8 @@ html_theme = "pydata_sphinx_theme"
 html_title = f"hilbin {release}"
 html_static_path = ["_static"]
 html_css_files = ["hilbin.css"]
+html_js_files = ["scroll.js"]
+html_domain_indices = False
 html_copy_source = False
 html_show_sourcelink = False
 html_theme_options = {

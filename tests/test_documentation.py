@@ -167,6 +167,23 @@ def test_cited_papers_agree() -> None:
         assert entries.get(plain(title)) == year, title
 
 
+def test_every_paper_has_a_page() -> None:
+    """Each page says what the paper claims, where it is, what was found, and links to the rest."""
+    cited = re.findall(r"^  - type: article\n    title: (.+)$", read(ROOT / "CITATION.cff"), re.M)
+    pages = {page: read(page) for page in PAGES if page.stem.startswith("paper_")}
+    assert len(cited) == len(pages) == 5
+    for title in cited:
+        words = re.findall(r"[a-z]{4,}", title.lower())
+        (page,) = [
+            p for p in pages if all(w in pages[p].lower().split("what it says")[0] for w in words)
+        ]
+        for heading in ("What it says", "In the library", "What we found"):
+            assert f"\n{heading}\n---" in pages[page], (page, heading)
+        for target in re.findall(r"<((?:errata|reproduce)-[\w-]+)>", pages[page]):
+            assert f".. _{target}:" in read(DOCS / f"{target.split('-')[0]}.rst")
+        assert f"   {page.stem}\n" in read(DOCS / "papers.rst")
+
+
 def test_versions_agree() -> None:
     cited = re.search(r"^version: (.+)$", read(ROOT / "CITATION.cff"), re.M)
     assert cited is not None
@@ -233,6 +250,17 @@ def test_every_public_name_has_a_guide(monkeypatch: pytest.MonkeyPatch) -> None:
     table = guide_table()
     assert len(table) > 200
     assert all(table.values())
+
+
+def test_pages_name_what_is_inherited(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("sphinx")
+    monkeypatch.syspath_prepend(DOCS / "_ext")
+    from api_pages import inherited_table
+
+    table = inherited_table()
+    assert "get_params" in table["hilbin.estimators.IntersectionSVC"]
+    assert "fit_transform" in table["hilbin.maps.AdditiveMap"]
+    assert not table["hilbin.detect.iou"]
 
 
 def test_measured_tables(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -76,6 +76,10 @@ def test_server(digits: Path) -> None:
             urllib.request.urlopen(address, bad)
         assert "X[0, 0] = nan" in json.load(refused.value)["error"]
         refused.value.close()
+        with pytest.raises(urllib.error.HTTPError) as refused:
+            urllib.request.urlopen(address, b"[[1, 2]]")
+        assert "the request must be" in json.load(refused.value)["error"]
+        refused.value.close()
     finally:
         server.shutdown()
         server.server_close()

@@ -2,6 +2,7 @@
 
 import re
 from collections import Counter
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -26,12 +27,14 @@ PACKAGES = {  # where no guide names the object itself
 }
 OTHERS = "api architecture choose coming_from errata faq glossary how_fast index internals papers"
 
+INHERITED = ["fit_predict", "fit_transform", "score", "set_output", "get_params", "set_params"]
+
 
 def guides(module: str, name: str) -> list[str]:
     """Return the guides that use a name most often, or that of its package."""
     counts: Counter[str] = Counter()
     for page in sorted(DOCS.glob("*.rst")):
-        if page.stem not in OTHERS.split():
+        if page.stem not in OTHERS.split() and not page.stem.startswith("paper_"):
             text = page.read_text(encoding="utf-8")
             roles = re.findall(rf":(?:class|func):`~?(?:hilbin\.)?(?:\w+\.)?{name}`", text)
             calls = re.findall(rf"^(?:>>>|\.\.\.) .*\b{name}\(", text, re.M)
@@ -49,6 +52,21 @@ def guide_table() -> dict[str, list[str]]:
             module = found[1]
         elif found := re.fullmatch(r"   (\w+)", line):
             table[f"{module}.{found[1]}"] = guides(module, found[1])
+    return table
+
+
+def inherited_table() -> dict[str, list[str]]:
+    """Return the methods that classes of the reference inherit from scikit-learn unchanged."""
+    table: dict[str, list[str]] = {}
+    for full in guide_table():
+        module, _, name = full.rpartition(".")
+        found = getattr(import_module(module), name)
+        methods = {one: getattr(found, one, None) for one in INHERITED if isinstance(found, type)}
+        table[full] = [
+            one
+            for one, method in methods.items()
+            if (getattr(method, "__module__", None) or "").startswith("sklearn.")
+        ]
     return table
 
 

@@ -17,13 +17,16 @@ LARGEST = 10_000_000  # bytes of a request
 
 def answer(model: Any, request: bytes) -> dict[str, Any]:
     """Return labels and probabilities of the rows of a request."""
-    rows = np.asarray(json.loads(request)["rows"], dtype=float)
+    content = json.loads(request)
+    if not isinstance(content, dict) or "rows" not in content:
+        raise ValueError('the request must be {"rows": [[...], ...]}')
+    rows = np.asarray(content["rows"], dtype=float)
     labels = model.predict(rows).tolist()
     return {"labels": labels, "probabilities": model.predict_proba(rows).tolist()}
 
 
 def server(model: Any, port: int) -> ThreadingHTTPServer:
-    """Return a server of the model on this machine; fitted models may be asked by many threads."""
+    """Return a local server of the model; many threads may query a fitted model."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
@@ -33,7 +36,7 @@ def server(model: Any, port: int) -> ThreadingHTTPServer:
                 return
             try:
                 status, body = 200, answer(model, self.rfile.read(length))
-            except (ValueError, KeyError, TypeError) as error:
+            except (ValueError, TypeError) as error:
                 status, body = 400, {"error": str(error)}  # names the row and the column
             data = json.dumps(body).encode()
             self.send_response(status)

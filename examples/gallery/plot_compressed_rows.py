@@ -2,9 +2,9 @@
 Train on compressed features
 ============================
 
-A product quantizer replaces every few numbers of a row by the number of a word, which takes a
-thirtieth of the memory. A model is trained on the codes as they are, and its weights are those of
-the original features: it predicts rows that were never coded.
+A product quantizer replaces each group of a few numbers by the index of the nearest codeword, which
+takes a thirtieth of the memory. A model is trained directly on these codes, but its weights refer
+to the original features, so it can predict rows that were never coded.
 """
 
 import matplotlib.pyplot as plt
@@ -16,7 +16,7 @@ from hilbin.estimators import MapSVC
 from hilbin.maps import ProductQuantizer
 
 # %%
-# Long dense rows: 2048 random features of the handwritten digits.
+# The rows are long and dense: 2048 random features of the handwritten digits.
 X, y = load_digits(return_X_y=True)
 Z = RBFSampler(gamma=0.001, n_components=2048, random_state=0).fit_transform(X)
 Z = Z.astype(np.float32)
@@ -38,8 +38,8 @@ for name, model in (("rows", plain), ("codes", coded)):
     print(f"trained on {name}: {model.score(Z[test], y[test]):.3f}, {model.n_iter_} passes")
 
 # %%
-# From a byte for 4 numbers to a byte for 64 the accuracy hardly falls here, since the 2048 features
-# are redundant.
+# From one byte per 4 numbers to one byte per 64, the accuracy hardly falls here, since the 2048
+# features are redundant.
 sizes = (4, 8, 16, 32, 64)
 accuracy, megabytes = [], []
 for size in sizes:

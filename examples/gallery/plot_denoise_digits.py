@@ -1,10 +1,10 @@
 """
-Noise removed by pre-images
-===========================
+Denoising by pre-images
+=======================
 
-Kernel principal components of clean digits span the digits in the feature space of a kernel, and
-little else. A noisy digit is projected on them; its pre-image is a row whose image is near the
-projection.
+In the feature space of a kernel, the principal components of clean digits describe digits well, and
+noise badly. So a noisy digit is projected onto these components. Its pre-image, a row whose image
+is close to the projection, is nearly free of noise.
 """
 
 import matplotlib.pyplot as plt
@@ -39,7 +39,7 @@ for name, rows in found.items():
     print(f"{name}: mean squared error {np.mean((rows - clean) ** 2):.3f}")
 
 # %%
-# A digit of every kind, in four rows: clean, noisy, and what both make of it.
+# One example of each digit, in four rows: clean, noisy, and denoised by both methods.
 figure, axes = plt.subplots(4, 10, figsize=(8, 3.6), layout="constrained")
 places = [int(np.argmax(labels == digit)) for digit in range(10)]
 for line, (name, rows) in zip(axes, found.items(), strict=True):

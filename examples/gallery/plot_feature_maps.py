@@ -2,8 +2,8 @@
 Feature maps
 ============
 
-A feature map turns rows into features whose inner products are near a kernel's values, so that a
-linear learner becomes a kernel learner. This example shows how many features a value needs for the
+A feature map turns rows into features whose inner products approximate a kernel, so that a linear
+model can replace a kernel machine. This example shows how many features a value needs for the
 chi-squared kernel, and how accurate classifiers on such features are.
 """
 

@@ -2,8 +2,8 @@
 A detector of drawn faces
 =========================
 
-Faces, and other round things, are drawn on noise. A detector learns the faces from boxes around
-them, in seconds, and finds new ones.
+Faces and other round shapes are drawn on noise. In seconds, a detector learns to find faces from
+boxes around them.
 """
 
 import matplotlib.pyplot as plt
@@ -14,8 +14,8 @@ from hilbin.detect import DeformableDetector, explain_box, match_boxes
 from hilbin.plot import detection_heat, detector_filters
 
 # %%
-# A face is a disk with eyes and a mouth. Each picture has two of them, and two disks without eyes
-# that are no faces.
+# A face is a disk with eyes and a mouth. Each picture has two of them, and two disks
+# without eyes, which are not faces.
 rng = np.random.default_rng(0)
 WIDTH, HEIGHT = 240, 160
 

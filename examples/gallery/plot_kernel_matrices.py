@@ -2,9 +2,9 @@
 Gram matrices and alignment
 ===========================
 
-Gram matrices of six kernels on the handwritten digits of scikit-learn, rows sorted by class. A
-kernel that suits the task shows ten bright squares on the diagonal. The alignment in a title says
-the same as a number: 1 is a perfect match with the labels, 0 is none.
+This example shows the Gram matrices of six kernels on the handwritten digits of scikit-learn, with
+rows sorted by class. A kernel that suits the task shows ten bright squares on the diagonal. The
+alignment in each title measures this: 1 is a perfect match with the labels, 0 is none.
 """
 
 import matplotlib.pyplot as plt

@@ -3,8 +3,8 @@ Outlier detection
 =================
 
 Support vector data description is the smallest ball around the training rows in the feature space
-of a kernel; rows outside of it are outliers. Here some other handwritten digits are among the
-fives.
+of a kernel; rows outside it are outliers. In this example, some other handwritten digits are hidden
+among fives.
 """
 
 import matplotlib.pyplot as plt

@@ -3,7 +3,7 @@ Sparse Gram matrices
 ====================
 
 The GCS kernel is the volume that two balls have in common, so it is exactly 0 for rows that are far
-from each other. Its Gram matrix is sparse, is trained on as it is, and can be reordered to a band.
+apart. Its Gram matrix is sparse; models train on it directly, and it can be reordered to a band.
 Whether one can learn from it depends on the number of columns.
 """
 
@@ -52,8 +52,8 @@ print(f"dense {8 * len(X) ** 2 / 1e6:.1f} MB, CSR {stored / 1e6:.1f} MB, "
 # In many dimensions nearly all of a ball is close to its surface, so balls that just meet share
 # hardly any volume. Below, nine entries in ten are 0 whatever the number of directions; the others
 # change. The diagonal is 1; if the other entries of a row sum to much less, the matrix is close to
-# the identity, and the model overfits. Of that the kernel warns;
-# here it is what we look at.
+# the identity, and the model overfits. The kernel warns about this;
+# here we look at it on purpose.
 warnings.filterwarnings("ignore", "the Gram matrix of")
 train, test = slice(0, 1000), slice(1000, None)
 counts = (2, 3, 5, 8, 12, 20, 40)

@@ -1,6 +1,6 @@
 """
-Outputs that have parts
-=======================
+Structured outputs
+==================
 
 A structured SVM predicts many things at once: all labels of a word, all pixels of an image, the
 four edges of a box. It learns what belongs together.
@@ -38,7 +38,7 @@ print("weights of value, constant and equal neighbors:", machine.coef_.round(2))
 print(f"wrong pixels: {-machine.score(images[10:], masks[10:]):.1%}")
 
 # %%
-# A classifier of single pixels knows no neighbors, and the same features say much less.
+# A classifier of single pixels ignores neighbors, so the same features tell it much less.
 rows, labels = np.concatenate([x.reshape(-1, 2) for x in images[:10]]), np.ravel(masks[:10])
 alone = MapSVC(C=0.01, class_weight="balanced").fit(rows, labels)
 figure, axes = plt.subplots(3, 4, figsize=(9, 5.2), layout="constrained")

@@ -3,10 +3,10 @@ Which description counts?
 =========================
 
 The same digits are described in five ways: by their pixels, by the directions of their edges, by
-the sizes of their Fourier coefficients, by the sums of their rows and columns, and by numbers that
-say nothing. Each description has a kernel, and a support vector machine learns how much each of
-them counts. The plain average of the kernels is shown beside it: weights help where a description
-is noise, and hardly where all say something.
+the magnitudes of their Fourier coefficients, by the sums of their rows and columns, and by random
+numbers. Each description has its own kernel, and a support vector machine learns how much each of
+them counts. The result is compared with the plain average of the kernels: weights help if a
+description is noise, and hardly if all are useful.
 """
 
 import matplotlib.pyplot as plt
@@ -19,7 +19,7 @@ from hilbin.kernels import Chi2, Exponential, OnColumns
 from hilbin.plot import kernel_weights
 
 # %%
-# The descriptions stand side by side in the columns of ``X``.
+# The descriptions are placed side by side in the columns of ``X``.
 digits = load_digits()
 images, y = digits.images, digits.target
 gy, gx = np.gradient(images, axis=(1, 2))
@@ -46,8 +46,8 @@ X_train, X_test, y_train, y_test = train_test_split(
 )
 
 # %%
-# Every description alone, and weights that sum to 1, which leave out what is not needed. The
-# duality gap says how far the solution can be from the best weights.
+# We train on each description alone, and with weights that sum to 1, which leave out what is not
+# needed. The duality gap says how far the solution can be from the best weights.
 alone = [
     KernelSVC(kernel, C=10).fit(X_train, y_train).score(X_test, y_test)
     for kernel in kernels.values()

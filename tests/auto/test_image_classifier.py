@@ -115,7 +115,7 @@ def test_channels_are_told(model, folder, tmp_path):
     assert about["rules"].keys() == {"accuracy", "average"}
     assert f"plain average {about['rules']['average']:.1%}" in model.summary()
     page = model.report(folder / "test", path=tmp_path / "page.html").read_text()
-    assert "What every description is worth" in page
+    assert "How useful each description is" in page
     assert "rule: accuracy" in page
 
 

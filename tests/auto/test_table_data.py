@@ -241,7 +241,7 @@ def test_files_that_lack_something(tmp_path):
         read_labeled(tmp_path / "t.csv", "y")
     with pytest.raises(ValueError, match=r"no column 'z'; there are 'a', 'y'"):
         read_labeled(tmp_path / "t.csv", "z")
-    with pytest.raises(ValueError, match="say by target="):
+    with pytest.raises(ValueError, match="with target="):
         read_labeled(tmp_path / "t.csv", None)
     with pytest.raises(FileNotFoundError, match="no such file"):
         read_table(tmp_path / "missing.csv")

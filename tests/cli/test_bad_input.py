@@ -108,7 +108,7 @@ def test_bad_lists_of_images(tmp_path, cli, content, complaint):
         (["--features", "sift+sift"], "twice"),
         (["--features", "onnx:none.onnx"], "none.onnx"),
         (["--kernel", "rbf"], "kernel must be one of"),
-        (["--budget", "soon"], "'soon' is no time"),
+        (["--budget", "soon"], "'soon' is not a time"),
         (["--virtual", "melt"], "'melt' is no transformation"),
         (["--seed", "-1"], "--seed"),
         (["--target", "y"], "--target is for tables"),

@@ -251,7 +251,7 @@ def test_model_files_of_other_kinds(trained, drawn, model, tmp_path, cli):
     ("words", "message"),
     [
         (("--area", "-5"), "area must be a number > 0"),
-        (("--budget", "soon"), "--budget: 'soon' is no time"),
+        (("--budget", "soon"), "--budget: 'soon' is not a time"),
         (("--seed", "-1"), "--seed must be from 0"),
     ],
 )

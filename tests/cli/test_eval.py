@@ -82,7 +82,7 @@ def test_classes_live_in_the_model(trained, held_out, cli, cli_json):
     assert found["per_class"]["across"] == {"n": 0, "right": 0}
     assert {m["predicted"] for m in found["mistakes"]} == {"across"}
     said = cli("eval", trained.output, held_out).stderr
-    assert "left out, for the model does not know these classes: zebra (3)" in said
+    assert "left out, because the model does not know these classes: zebra (3)" in said
     assert "no examples of these classes: across" in said
 
 
@@ -272,7 +272,7 @@ def test_heat_maps_that_are_not_exact(evidence_of):
     shown = evidence_of(NOT_ADDITIVE)
     assert not shown.exact
     assert shown.intercept is None
-    assert "painted over" in shown.exact_note
+    assert "is covered" in shown.exact_note
     assert shown.heat(0, 1).shape == (8, 8)
     assert len(shown.words) == 0
 

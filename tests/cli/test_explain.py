@@ -18,7 +18,7 @@ def photo(photos):
 
 @pytest.fixture(scope="module")
 def inexact(photos, tmp_path_factory):
-    """A model whose scores are no sums."""
+    """A model whose scores are not sums."""
     from hilbin.cli.train import TrainOptions, train
 
     output = tmp_path_factory.mktemp("inexact") / "m.hilbin"
@@ -67,7 +67,7 @@ def test_what_adds_most(trained, photo, cli, cli_json):
     assert best["adds"] == pytest.approx(part.sum())
     lines = cli("explain", trained.output, photo).stdout
     assert found["features"][0]["feature"] in lines
-    assert "Exact: parts" in lines
+    assert "Exact: contributions" in lines
 
 
 def test_the_picture(trained, photo, tmp_path, cli, cli_json):
@@ -149,7 +149,7 @@ def test_bad_rows(table, trained, photo, tmp_path, cli):
     model = tmp_path / "m.hilbin"
     cli("train", table, "-o", model, "--target", "kind")
     for words, message in (
-        ((model, table), "say by --row"),
+        ((model, table), "with --row"),
         ((model, table, "--row", 61), "has 60 rows"),
         ((model, photo, "--row", 1), "not a table"),
         ((trained.output, photo, "--row", 1), "--row is for tables"),

@@ -65,7 +65,7 @@ def test_a_network_is_a_channel_of_a_collection(photos, tmp_path, cli, cli_json)
         (",outputs=last", "no output 'last'; it has 'map'"),
         (",size=64", "takes images of 32 x 32 pixels"),
         (",normalization=caffe", "normalization must be one of"),
-        (",color=red", "'color' is no option of a network"),
+        (",color=red", "'color' is not an option of a network"),
     ],
 )
 def test_wrong_options(photos, tmp_path, cli, option, message):

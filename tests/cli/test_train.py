@@ -182,7 +182,7 @@ def test_virtual_samples_are_trained_on_but_not_tested(photos, tmp_path, cli_jso
     assert not np.array_equal(rows[:, 1], rows[:, 2])
 
 
-@pytest.mark.filterwarnings("ignore:.* does not say what values its input takes")
+@pytest.mark.filterwarnings("ignore:.* does not say which values its input takes")
 def test_onnx_features(photos, tmp_path, cli_json):
     onnx = pytest.importorskip("onnx")
     pytest.importorskip("onnxruntime")

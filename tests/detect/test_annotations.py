@@ -449,7 +449,7 @@ def test_yolo_has_no_ignored_boxes(tmp_path):
 @pytest.mark.parametrize(
     ("record", "name", "format", "message"),
     [
-        (ImageBoxes("a.jpg", [[0, 0, 1, 1]]), "b.txt", None, "say by format= which of imglab"),
+        (ImageBoxes("a.jpg", [[0, 0, 1, 1]]), "b.txt", None, "pass with format= which of imglab"),
         (ImageBoxes("a.jpg", [[0, 0, 1, 1]]), "b.xml", "png", "format must be one of"),
         (ImageBoxes("a.jpg", [[0, 0, 1, 1]], ["\x01"]), "b.xml", None, "XML cannot hold the text"),
         (ImageBoxes("a.jpg", [[0, 0, 1, 1]], ["a\nb"]), "b", "yolo", "a name of one line"),

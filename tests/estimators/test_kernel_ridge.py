@@ -251,7 +251,7 @@ def test_an_indefinite_matrix_is_warned_of():
     K = np.minimum(Gaussian(2.0).gram(X), 0.2)  # no pair of rows tells
     assert np.linalg.eigvalsh(K)[0] < -0.05
     for alpha in (0.01, [0.01, 0.02]):
-        with pytest.warns(NotPositiveDefiniteWarning, match="no minimum"):
+        with pytest.warns(NotPositiveDefiniteWarning, match="not a minimum"):
             model = KernelRidge("precomputed", alpha).fit(K, Y)
         assert np.isinf(model.gap_).all()
         assert not model.converged_

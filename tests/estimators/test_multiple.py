@@ -397,7 +397,7 @@ def test_one_class_and_other_labels():
 def test_kernels_that_are_no_families():
     with pytest.raises(ValueError, match="has no gamma"):
         InfiniteKernelSVC([Linear()]).fit(X, Y)
-    with pytest.raises(ValueError, match="no family"):
+    with pytest.raises(ValueError, match="not a family"):
         InfiniteKernelSVC("precomputed").fit(GRAMS, Y)
 
 

@@ -88,7 +88,9 @@ def expected_failures(estimator):
         return dict.fromkeys(checks, "the second view is missing")
     if getattr(estimator, "kernel", None) != "precomputed":
         return {}
-    failures = {"check_positive_only_tag_during_fit": "a matrix minus its mean is no Gram matrix"}
+    failures = {
+        "check_positive_only_tag_during_fit": "a matrix minus its mean is not a Gram matrix"
+    }
     if isinstance(estimator, KernelOneClass):
         checks = ("check_outliers_train", "check_outliers_fit_predict")
         failures |= dict.fromkeys(checks, "rows are given instead of a Gram matrix")

@@ -225,7 +225,7 @@ CENTERED = ("Sub", "image", "c", "centered", [[[0.485]], [[0.456]], [[0.406]]])
 def test_a_graph_that_centers_its_input_tells_the_range(tmp_path, picture, steps, expected):
     path = network(tmp_path / "n.onnx", steps=steps)
     if expected is None:
-        with pytest.warns(UserWarning, match="does not say what values its input takes"):
+        with pytest.warns(UserWarning, match="does not say which values its input takes"):
             found = OnnxFeatures(path).fit([picture])
         expected = "0..1"
     else:

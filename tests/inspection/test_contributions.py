@@ -181,7 +181,7 @@ def test_models_that_are_no_sums(model):
         model.set_params(functiontransformer__func=lambda rows: rows.cumsum(axis=1))
     model.fit(X, y)
     assert additive(model) is None
-    with pytest.raises(TypeError, match="no sums over the columns; leave_column_out"):
+    with pytest.raises(TypeError, match="not sums over the columns; leave_column_out"):
         contributions(model, X)
 
 
@@ -191,7 +191,7 @@ def test_shape_functions_are_the_contributions():
         shape, _ = shape_functions(model, [3, 0], ["third", "first"], X.min(axis=0), X.max(axis=0))
         expected = contributions(model, X[:5]).values[:, 3]
         assert shape(X[:5, 3]) == pytest.approx(expected, abs=0.05)
-    with pytest.raises(TypeError, match="no sum of functions of one column"):
+    with pytest.raises(TypeError, match="not a sum of functions of one column"):
         shape_functions(ADDITIVE["tf-idf"].fit(X, y), [0], ["x"], X.min(axis=0), X.max(axis=0))
 
 

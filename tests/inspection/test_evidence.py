@@ -92,7 +92,7 @@ def test_wide_tables_of_other_models_have_no_importances():
 
 def test_unknown_labels():
     X, y = load_iris(return_X_y=True)
-    with pytest.raises(ValueError, match="no classes of the model: 7"):
+    with pytest.raises(ValueError, match="not classes of the model: 7"):
         collect_evidence(GaussianNB().fit(X, y), X[:2], [0, 7])
 
 

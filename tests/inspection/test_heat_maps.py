@@ -65,7 +65,7 @@ def test_other_models_are_covered_cell_by_cell(features, rows):
     explainer = ImageExplainer(features, forest)
     assert not explainer.exact
     assert explainer.intercept is None
-    assert "painted over" in explainer.note
+    assert "is covered" in explainer.note
     assert heat_map(features, forest, paths[0]).shape == (CELLS, CELLS)
 
 

@@ -14,7 +14,7 @@ from hilbin.inspection import contributions, importances, leave_column_out
 
 
 class Product:
-    """A classifier whose score is no sum."""
+    """A classifier whose score is not a sum."""
 
     def decision_function(self, rows):
         rows = rows.toarray() if sp.issparse(rows) else np.asarray(rows, float)

@@ -32,7 +32,7 @@ def test_labels_of_any_kind_and_bad_input():
     p = [[0.9, 0.1], [0.2, 0.8]]
     assert reliability(p, ["no", "yes"]).accuracy.tolist() == [1, 1]
     assert reliability(p, ["no", "no"], classes=["no", "yes"]).accuracy.tolist() == [0, 1]
-    with pytest.raises(ValueError, match="no classes of the model: maybe"):
+    with pytest.raises(ValueError, match="not classes of the model: maybe"):
         reliability(p, ["no", "maybe"], classes=["no", "yes"])
     with pytest.raises(ValueError, match=r"shape \(2, 1\)"):
         reliability(p, ["no", "no"])

@@ -52,7 +52,7 @@ def test_importances(evidence_of, page_of):
         page = page_of(evidence_of(images=False, features=[], importances=found))
         assert "2 of 3 features make a difference." in page.words
         assert ("mean absolute contribution" in page.words) == exact
-        assert ("takes its median" in page.words) != exact
+        assert ("replaced by its median" in page.words) != exact
         assert page.words.index("<b>age") < page.words.index("size")
     nothing = Importances(names, 0 * values, True)
     page = page_of(evidence_of(images=False, features=[], importances=nothing))

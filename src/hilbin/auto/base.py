@@ -115,31 +115,32 @@ class AutoClassifier(ScoreClassifier, BaseEstimator):
     Parameters
     ----------
     prefer : {"explainable", "accurate"}, default="explainable"
-        Whether an additive model, whose reasons are exact, is taken unless another is better by
-        more than one standard error of the difference, or always the most accurate one.
+        ``"explainable"`` takes an additive model, which can be explained exactly, unless another is
+        better by more than one standard error of the difference; ``"accurate"`` always takes the
+        most accurate model.
     class_weight : dict or "balanced", optional
         Factor of the weight of each class, in training and in accuracies.
     max_time : float, optional
-        Seconds that the choice may take. Candidates for which no time is left are not compared;
-        where time is left, the best are compared on more rows. The choice then depends on the
-        speed of the machine.
+        Time limit in seconds for choosing the model. Candidates are skipped when time runs out; if
+        time is left, the best are compared on more rows. With a limit, the choice depends on the
+        speed of the computer.
     random_state : int, RandomState or None, default=0
         Random seed of features, folds and samples.
     n_jobs : int, optional
         Threads; ``None`` is 1 unless in a ``joblib.parallel_config``, -1 all processors.
     verbose : int, default=0
-        1 prints the budget of the choice, every stage, and the outcome.
+        1 prints the budget for choosing the model, every stage, and the outcome.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
         Labels.
     choice_ : Choice
-        What was compared, how good it was, and the held-out scores of the best.
+        The models compared, their accuracies, and the held-out scores of the best.
     calibration_ : ScoreCalibration
-        From scores to probabilities, learned on the held-out scores.
+        The conversion of scores to probabilities, learned from the held-out scores.
     metadata_ : dict
-        How the model was made, as it is saved with it.
+        How the model was made; this is saved with the model.
     """
 
     _: KW_ONLY

@@ -69,7 +69,7 @@ def check_channels(channels: Sequence[Channel], n_columns: int) -> list[Channel]
 
 @estimator
 class ChannelMap(TransformerMixin, BaseEstimator):
-    """Features of an additive kernel for every channel, each of the variance that it deserves.
+    """Features of an additive kernel for every channel, weighted by how useful it is.
 
     With labels the total variance of a channel becomes ``a / (1 - a)`` over the sum of these, where
     ``a`` is the leave-one-out accuracy of a ridge classifier on this channel alone; without, all

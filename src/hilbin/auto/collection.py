@@ -42,7 +42,7 @@ STARTS = 5  # of k-means
 
 @dataclass(frozen=True)
 class Neighbor:
-    """An example that is like another one.
+    """An example that is similar to another one.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ class Neighbor:
 
 @dataclass(frozen=True)
 class Difference:
-    """A column that sets a cluster apart from all other examples.
+    """A column that distinguishes a cluster from all other examples.
 
     Parameters
     ----------
@@ -134,7 +134,7 @@ class Collection(BaseEstimator):
     Parameters
     ----------
     n_components : int, default=256
-        Most kernel components that an example is kept by; four of them are a byte.
+        Largest number of kernel components kept per example; four of them take one byte.
     random_state : int, RandomState or None, default=0
         Random seed of features, samples, codes and clusters.
     n_jobs : int, optional
@@ -149,7 +149,7 @@ class Collection(BaseEstimator):
     index_ : object
         Codes of the examples, and the way from rows to codes.
     metadata_ : dict
-        How the collection was made, as it is saved with it.
+        How the collection was made; this is saved with the collection.
     """
 
     _: KW_ONLY

@@ -16,7 +16,7 @@ CHUNK = 16
 def duplicate_images(
     images: Any, *, n_jobs: int | None = None, callback: Callback | None = None
 ) -> tuple[list[list[str]], list[dict[str, str]]]:
-    """Find images that are nearly the same, or the same.
+    """Find identical and nearly identical images.
 
     Parameters
     ----------

@@ -77,11 +77,11 @@ class ImageClassifier(AutoClassifier):
     ----------
     features : str, default="auto"
         Names of features joined by ``+``, such as ``"sift+color"``, ``"onnx:network.onnx"`` or
-        ``"auto+hog"``. ``"auto"`` takes those that suit the images; a network that is named alone
+        ``"auto+hog"``. ``"auto"`` uses those that suit the images; a network named without others
         is combined with them.
     network : path-like, optional
-        ONNX file of a network whose maps are channels too; the same as ``onnx:FILE`` in
-        ``features``.
+        ONNX file of a neural network whose maps are used as further channels; the same as
+        ``onnx:FILE`` in ``features``.
     kernel : str, default="auto"
         Kernel of the model: ``"chi2"``, ``"intersection"``, ``"js"`` (Jensen-Shannon),
         ``"hellinger"``, ``"linear"`` or ``"exp-chi2"``; ``"auto"`` chooses.
@@ -91,18 +91,19 @@ class ImageClassifier(AutoClassifier):
         with a classifier (``"multiple"``), or none (``"average"``); ``"auto"`` takes the rule of
         highest leave-one-out accuracy. The plain average is always shown beside it.
     virtual : str, optional
-        Distortions of the training images that are learned too, such as ``"shift,rotate=15,flip"``.
+        Data augmentation: distortions of the training images to learn from too, such as
+        ``"shift,rotate=15,flip"``.
     max_side : int or None, default=256
         Larger images are reduced so that the longer side has this many pixels.
     cache : path-like, optional
-        Folder that keeps the rows of images, so that a fit that was interrupted resumes.
+        Folder in which extracted features are kept, so that an interrupted fit can resume.
 
     Attributes
     ----------
     model_ : Pipeline
         The steps ``features``, from images to rows, and ``classifier``.
     features_ : str
-        Names of the features that were taken.
+        Names of the features in use.
 
     Examples
     --------

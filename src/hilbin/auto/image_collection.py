@@ -64,21 +64,21 @@ class ImageCollection(Collection):
     features : str, default="auto"
         Names of features joined by ``+``, as in :class:`ImageClassifier`.
     network : path-like, optional
-        ONNX file of a network whose maps are channels too.
+        ONNX file of a neural network whose maps are used as further channels.
     kernel : {"hellinger", "chi2", "intersection", "js", "linear"}, default="hellinger"
         Kernel whose feature space images are compared in. The features of ``"hellinger"`` are
         square roots: exact, and no more than there are columns.
     max_side : int or None, default=256
         Larger images are reduced so that the longer side has this many pixels.
     cache : path-like, optional
-        Folder that keeps the rows of images, so that a fit that was interrupted resumes.
+        Folder in which extracted features are kept, so that an interrupted fit can resume.
 
     Attributes
     ----------
     model_ : ImageFeatures
         From images to rows.
     features_ : str
-        Names of the features that were taken.
+        Names of the features in use.
     folder_ : str
         The folder that ``names_`` are below; empty if they are paths by themselves.
     images_ : list or None

@@ -27,7 +27,7 @@ from hilbin.estimators import ScoreCalibration
 from hilbin.estimators._fit import class_factors, outer_level, random_seed
 from hilbin.inspection import Explanation, additive, class_scores, explain_row
 
-BACKGROUND = 100  # training rows that explanations of models that are no sums compare with
+BACKGROUND = 100  # training rows that explanations of models that are not sums compare with
 MOST_SHIFT = 10.0  # times the largest score
 
 
@@ -35,12 +35,12 @@ MOST_SHIFT = 10.0  # times the largest score
 class TableClassifier(AutoClassifier):
     r"""Classifier of tables: it encodes the columns, chooses a model, and gives probabilities.
 
-    Numbers stay as they are, texts are categories, missing values have a feature of their own, and
-    columns that number the rows are left out. Models are compared by cross-validation on the
-    training rows: the intersection kernel, linear machines on the features of :math:`\chi^2`, on
-    square roots, standardized columns or tf-idf weights, and the exponential of :math:`\chi^2` and
-    the Gaussian. An additive model, whose reasons are exact, is preferred unless another is better
-    by more than one standard error.
+    Numbers are used as they are, texts are treated as categories, missing values get a feature of
+    their own, and columns that number the rows are left out. Models are compared by
+    cross-validation on the training rows: the intersection SVM; linear SVMs on the features of
+    :math:`\chi^2`, on square roots, standardized columns or tf-idf weights; and kernel SVMs with
+    the exponential of :math:`\chi^2` and the Gaussian. An additive model, which can be explained
+    exactly, is preferred unless another is better by more than one standard error.
 
     Parameters
     ----------
@@ -50,10 +50,10 @@ class TableClassifier(AutoClassifier):
     drop : str, int or list of these, optional
         Columns to leave out, by name or number.
     id : str or int, optional
-        Column that names the rows; it is not learned from.
+        Column that identifies the rows; it is not used as a feature.
     max_rows : int or None, default=2000
-        Budget of the choice: all candidates are compared on this many rows, and the best three on
-        three times as many. None compares all candidates on all rows.
+        Number of rows on which models are compared: all candidates are compared on this many rows,
+        and the best three on three times as many. None compares all candidates on all rows.
     n_folds : int, default=3
         Folds of the cross-validation.
 
@@ -383,7 +383,7 @@ def _factors(class_weight: Any, classes: Array, labels: Array) -> Array | None:
 def _require_two_classes(labels: Array, source: str) -> Array:
     classes = np.unique(labels)
     if not classes.size:
-        raise ValueError(f"{source}: there are no labels; target= says where they are")
+        raise ValueError(f"{source}: there are no labels; name their column with target=")
     if classes.size < 2:
         raise ValueError(
             f"{source}: only the class {str(classes[0])!r}; a classifier needs at least two "

@@ -310,7 +310,7 @@ def read_labeled(path: str | os.PathLike[str], target: str | None) -> tuple[Tabl
     if suffix in SVMLIGHT or (suffix == ".npz" and file.is_file()):
         return labeled_rows(file, target)
     if target is None:
-        raise ValueError(f"{file}: say by target= which column holds the labels")
+        raise ValueError(f"{file}: name the column of labels with target=")
     table = read_table(file)
     labels = label_texts(table.column(target), str(file))
     if table.n_columns == 1:

@@ -25,7 +25,7 @@ Seed = Annotated[int, typer.Option(help="Random seed.")]
 # of train
 Source = Annotated[
     Path,
-    typer.Argument(help="Folder with a folder per class, CSV with path,label, or a table."),
+    typer.Argument(help="Folder with one folder per class, CSV of path,label, or a table."),
 ]
 Output = Annotated[Path, typer.Option("--output", "-o", help="Model file to write.")]
 Target = Annotated[str | None, typer.Option(help="Column of a table that holds the labels.")]
@@ -39,7 +39,7 @@ Drop = Annotated[
 Features = Annotated[str, typer.Option(help=FEATURES)]
 Network = Annotated[
     Path | None,
-    typer.Option(help="ONNX file of a network whose maps are features beside the others."),
+    typer.Option(help="ONNX file of a neural network to use as one more feature."),
 ]
 Combine = Annotated[
     str,
@@ -50,7 +50,7 @@ Combine = Annotated[
 Prefer = Annotated[
     str,
     typer.Option(
-        help="explainable: exact reasons unless another model is clearly better; or accurate."
+        help="explainable (exact reasons unless another model is clearly better) or accurate."
     ),
 ]
 KernelName = Annotated[str, typer.Option(help=KERNELS)]
@@ -59,7 +59,7 @@ ClassWeight = Annotated[
 ]
 Budget = Annotated[
     str | None,
-    typer.Option(help="Time limit for the choice of the model: 90s, 5m, 1h."),
+    typer.Option(help="Time limit for comparing models: 90s, 5m, 1h."),
 ]
 Virtual = Annotated[str | None, typer.Option(help="Data augmentation: shift,rotate=15,flip.")]
 MaxSide = Annotated[
@@ -128,11 +128,11 @@ Examples = Annotated[
 ]
 Neighbors = Annotated[int, typer.Option("--top", min=1, help="Number of neighbors.")]
 Approximate = Annotated[
-    bool, typer.Option("--approximate", help="Do not read the nearest images again.")
+    bool, typer.Option("--approximate", help="Skip the exact comparison of the nearest images.")
 ]
 IndexFile = Annotated[
     Path | None,
-    typer.Option("--output", "-o", help="File to save the collection to, for the next search."),
+    typer.Option("--output", "-o", help="File to save the collection to, for later searches."),
 ]
 Clusters = Annotated[
     int | None, typer.Option("--clusters", min=1, help="Number of clusters; by default at most 20.")
@@ -167,26 +167,29 @@ Parts = Annotated[int, typer.Option(min=0, max=100, help="Number of parts that m
 CellWords = Annotated[
     int | None,
     typer.Option(
-        "--words", min=2, max=256, help="Compress cells to so many words: less memory and time."
+        "--words",
+        min=2,
+        max=256,
+        help="Number of words to compress cells to, which saves memory and time.",
     ),
 ]
-Area = Annotated[float, typer.Option(help="Area of the thing in the template, in pixels.")]
+Area = Annotated[float, typer.Option(help="Area of the template, in pixels.")]
 Upsample = Annotated[
     int | None,
     typer.Option(
-        min=-8, max=3, help="How often images are doubled to find small things; chosen by default."
+        min=-8, max=3, help="Number of times images are doubled; by default chosen from the boxes."
     ),
 ]
 Mirror = Annotated[bool, typer.Option("--mirror/--no-mirror", help="Learn from mirror images too.")]
 TrainingBudget = Annotated[
-    str | None, typer.Option("--budget", help="Time limit of the training: 90s, 5m, 1h.")
+    str | None, typer.Option("--budget", help="Time limit for training: 90s, 5m, 1h.")
 ]
 TrainingCache = Annotated[
-    Path | None, typer.Option("--cache", help="Cache folder for how far the training is.")
+    Path | None, typer.Option("--cache", help="Folder for progress, so that training can resume.")
 ]
 Images = Annotated[list[Path], typer.Argument(help="Images, or folders of images.")]
 Threshold = Annotated[
-    float | None, typer.Option(help="Least score of what is found; calibrated by default.")
+    float | None, typer.Option(help="Minimum score of a detection; calibrated by default.")
 ]
 DrawFolder = Annotated[
     Path | None, typer.Option("--draw", help="Folder for copies of the images with boxes.")

@@ -87,7 +87,7 @@ class CollectionOptions:
             if not Path(path).exists():
                 raise InputError(f"{path}: there is no such file or folder")
         if self.among is not None and not (self.is_folder or self.is_table):
-            raise InputError(f"--among: {self.among} is no folder of images and no table")
+            raise InputError(f"--among: {self.among} is neither a folder of images nor a table")
         if not 0 <= self.seed < 2**32:
             raise InputError(f"--seed must be from 0 to 4294967295, got {self.seed}")
         self._check_options()
@@ -170,7 +170,7 @@ def load_collection(path: str | os.PathLike[str]) -> ImageCollection | TableColl
     """
     found = persist.load(path)
     if isinstance(found, ImageClassifier | TableClassifier):
-        raise InputError(f"{path}: a classifier; say by --among which folder or table to search")
+        raise InputError(f"{path}: a classifier; pass the folder or table to search with --among")
     if not isinstance(found, ImageCollection | TableCollection) or not hasattr(found, "index_"):
         raise InputError(
             f"{path}: holds {type(found).__name__}, not a collection, which hilbin similar FOLDER "

@@ -28,7 +28,7 @@ from hilbin.cli.detect.app import app as detect_app
 app = typer.Typer(
     name="hilbin",
     cls=Group,
-    help="Images in, labels out: learning with kernels on histograms and images.",
+    help="Classify photographs and tables by learning with kernels on histograms.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
@@ -223,7 +223,7 @@ def similar_command(
     as_json: arguments.AsJson = False,
     quiet: arguments.Quiet = False,
 ) -> int:
-    """Find the images or table rows that are most like others."""
+    """Find the images or table rows most similar to given ones."""
     from hilbin.cli import similar as verb
     from hilbin.cli._collections import CollectionOptions
     from hilbin.files import require_writable
@@ -308,7 +308,7 @@ def montage_command(
     as_json: arguments.AsJson = False,
     quiet: arguments.Quiet = False,
 ) -> int:
-    """Put all images on one page that can be zoomed, alike near each other."""
+    """Put all images on one zoomable page, similar ones side by side."""
     from hilbin.cli._collections import CollectionOptions
     from hilbin.cli.montage import montage, summary
 
@@ -330,7 +330,7 @@ def duplicates_command(
     as_json: arguments.AsJson = False,
     quiet: arguments.Quiet = False,
 ) -> int:
-    """Find images that are nearly the same, or equal table rows."""
+    """Find images that are nearly identical, or equal table rows."""
     from hilbin.cli._collections import CollectionOptions
     from hilbin.cli.duplicates import as_lines, duplicates
 
@@ -356,7 +356,7 @@ def _complain_of(unreadable: list[dict[str, str]]) -> None:
 @app.command("info", cls=Command)
 @command
 def info_command(model: arguments.ModelFile, as_json: arguments.AsJson = False) -> int:
-    """Show what a model file holds and how it was made."""
+    """Show what a model file contains and how it was made."""
     from hilbin.cli.info import as_text, info
 
     found = info(model)
@@ -376,7 +376,7 @@ def demo_command(
     as_json: arguments.AsJson = False,
     quiet: arguments.Quiet = False,
 ) -> int:
-    """Train, evaluate and explain a model of photographs that come with the package."""
+    """Train, evaluate and explain a model on photographs from scikit-image."""
     from hilbin.cli.demo import demo, summary
 
     shown = demo(out, seed=seed, jobs=jobs, console=Console(quiet))

@@ -112,7 +112,7 @@ def as_lines(found: Clustered) -> str:
         )
         ending = "" if len(members) == 1 else "s"
         line = f"cluster {k + 1}: {len(members)} {found.thing}{ending}, such as {typical}"
-        lines.append(one_line(line + (f"; set apart by {apart}" if apart else "")))
+        lines.append(one_line(line + (f"; distinguished by {apart}" if apart else "")))
     return "\n".join(lines)
 
 

@@ -122,9 +122,9 @@ def summary(shown: Shown) -> str:
         [
             f"accuracy {shown.accuracy:.1%} on {shown.n_test} patches of {shown.n_classes} "
             f"photographs, {BASELINE} {shown.linear_accuracy:.1%}",
-            f"the page:     {shown.report}",
-            f"one decision: {shown.why}",
-            f"the mistakes: {shown.mistakes}",
-            f"the model:    {shown.model}",
+            f"report:      {shown.report}",
+            f"explanation: {shown.why}",
+            f"mistakes:    {shown.mistakes}",
+            f"model:       {shown.model}",
         ]
     )

@@ -78,7 +78,7 @@ def complaints(found: Evaluation) -> list[str]:
     lines = [f"cannot be read: {file['path']}: {file['reason']}" for file in found.unreadable]
     if found.unknown:
         listed = ", ".join(f"{name} ({n})" for name, n in found.unknown.items())
-        lines.append(f"left out, for the model does not know these classes: {listed}")
+        lines.append(f"left out, because the model does not know these classes: {listed}")
     if found.absent:
         lines.append(f"no examples of these classes: {', '.join(found.absent)}")
     return lines

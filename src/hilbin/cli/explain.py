@@ -88,7 +88,7 @@ def _of_row(
     model: TableClassifier, path: Path, row: int | None, asked: dict[str, Any], output: Output
 ) -> Explanation:
     if row is None:
-        raise InputError("say by --row which row of the table, from 1")
+        raise InputError("pass the number of the table row, from 1, with --row")
     table = as_table(path)
     if row > table.n_rows:
         raise InputError(f"--row {row}: {path} has {table.n_rows} rows")

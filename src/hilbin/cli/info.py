@@ -61,7 +61,8 @@ def as_text(path: str | Path, found: persist.ModelInfo) -> str:
     ]
     lines += [f"could not be read: {f['name']}: {f['reason']}" for f in about["unreadable"]]
     lines += [
-        f"looks wrong: {s['name']} is {s['label']}, rather {s['suggested']} (by {s['margin']:.2f})"
+        f"looks wrong: {s['name']} is labeled {s['label']}, but {s['suggested']} scores higher "
+        f"(by {s['margin']:.2f})"
         for s in about["suspicious"]
     ]
     return "\n".join(lines)

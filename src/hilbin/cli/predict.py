@@ -29,9 +29,9 @@ class Prediction:
     Parameters
     ----------
     path : str
-        Of the image, or of the table with the number of the row: ``data.csv:1``.
+        Path of the image, or of the table with the number of the row: ``data.csv:1``.
     label : str
-        Of the highest score; "unknown" if it is rejected.
+        Label of the highest score; "unknown" if it is rejected.
     score : float
         The highest score.
     rejected : bool

@@ -119,7 +119,7 @@ def _of_images(
     if row is not None:
         raise InputError(f"--row is for tables; {options.examples} holds images")
     if not examples and found.index is None:
-        raise InputError("say which images to compare with, or by -o where to save the collection")
+        raise InputError("pass images to compare with, or a file to save the collection to with -o")
     for path in examples:
         try:
             (neighbors,) = collection.similar([path], top, exact=exact)
@@ -135,7 +135,7 @@ def _of_rows(
     row: int | None, found: Similar, top: int, exact: bool,
 ) -> None:  # fmt: skip
     if not examples and (row is None or not options.is_table):
-        raise InputError("say by --row which row to compare with, or give another table")
+        raise InputError("pass the number of the row to compare with by --row, or another table")
     for path in examples or [Path(options.examples)]:
         table = as_table(path)
         numbers = range(table.n_rows) if row is None else [row - 1]

@@ -194,7 +194,7 @@ def _fit_images(options: TrainOptions, console: Console) -> ImageClassifier:
             model.fit(options.source, callback=callback)
         except ImageListError as error:
             raise InputError(
-                f"{error}; for a table, say by --target where the labels are"
+                f"{error}; for a table, name the column of labels with --target"
             ) from None
     return model.set_params(cache=None)  # the file is the same wherever the cache was
 
@@ -231,7 +231,7 @@ def is_of_images(options: TrainOptions) -> bool:
     if not images and suffix not in SUFFIXES:
         raise InputError(f"{path}: neither a folder nor a table ({', '.join(SUFFIXES)})")
     if not images and options.target is None and suffix not in SVMLIGHT:
-        raise InputError(f"{path}: say by --target where the labels are")
+        raise InputError(f"{path}: name the column of labels with --target")
     return images
 
 
@@ -263,7 +263,7 @@ def seconds_of(budget: str) -> float:
     """
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([smh])\s*", budget)
     if match is None or float(match[1]) == 0:
-        raise InputError(f"--budget: {budget!r} is no time such as 90s, 5m or 1h")
+        raise InputError(f"--budget: {budget!r} is not a time such as 90s, 5m or 1h")
     return float(match[1]) * UNITS[match[2]]
 
 

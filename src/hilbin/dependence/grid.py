@@ -88,7 +88,7 @@ def sort_to_grid(
     sharpness: Sequence[float] = SHARPNESS,
     random_state: Any = 0,
 ) -> GridSorting:
-    r"""Put rows into the cells of a grid so that rows that are alike are near each other.
+    r"""Place rows in the cells of a grid so that similar rows are near each other.
 
     It is :func:`kernelized_sorting` with the cells of the grid, under :math:`e^{-m \|u - v\|^2 /
     \mathrm{median}}` with :math:`m` = 1, 2, 4, 8 and 16, one after the other.

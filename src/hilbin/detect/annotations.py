@@ -54,7 +54,7 @@ FORMATS = {
 def read_boxes(
     path: str | os.PathLike[str], *, labels: str | Iterable[str] | None = None
 ) -> list[ImageBoxes]:
-    """Read the boxes of a file or a folder; its format is told by its content.
+    """Read the boxes of a file or a folder; the format is recognized by its content.
 
     Parameters
     ----------
@@ -180,7 +180,7 @@ def write_boxes(
         by_suffix = {known.suffix: name for name, known in FORMATS.items() if known.suffix}
         format = by_suffix.get(target.suffix.lower())
         if format is None:
-            raise ValueError(f"{target}: say by format= which of {', '.join(FORMATS)} to write")
+            raise ValueError(f"{target}: pass with format= which of {', '.join(FORMATS)} to write")
     require_choice("format", format, list(FORMATS))
     files = FORMATS[format].write(list(records), target)
     if not FORMATS[format].suffix:

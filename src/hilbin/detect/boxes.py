@@ -35,7 +35,7 @@ class BoxWarning(UserWarning):
 
 @dataclass(frozen=True, eq=False)
 class Boxes:
-    """Boxes of one image, with what is known of each.
+    """Boxes of one image, with their scores, labels and probabilities if known.
 
     They are indexed like an array: ``boxes[mask]`` and ``boxes[indices]`` are boxes again.
 
@@ -204,7 +204,7 @@ def _shared(a: Array, b: Array, axis: int) -> Array:
 
 
 def suppress(boxes: Any, scores: Any = None, *, limit: float = 0.5) -> Array:
-    """Choose the boxes that no better one overlaps: greedy non-maximum suppression.
+    """Keep the boxes that no better one overlaps: greedy non-maximum suppression.
 
     Parameters
     ----------

@@ -67,7 +67,7 @@ class DeformableDetector(BaseEstimator):
         Least score of what is found; "auto" is that of best F1, smoothed, in images that
         were left out.
     overlap : float, default=0.5
-        Of two windows with a larger IoU only the better one is kept.
+        If two windows overlap with a larger IoU, only the better one is kept.
     tol : float, default=0.03
         Largest gap of the objective to its lower bound, relative to the objective.
     max_iter : int, default=500
@@ -234,12 +234,13 @@ class DeformableDetector(BaseEstimator):
         images : sequence of paths or arrays
             An image that cannot be read has no boxes, and a warning names it.
         threshold : float, optional
-            Least score, ``threshold_`` by default. Lower ones find more, also what is none.
+            Minimum score of a detection, by default ``threshold_``. Lower thresholds find more,
+            including more false alarms.
 
         Returns
         -------
         boxes : list of Boxes
-            Of every image boxes, scores and, if they are known, probabilities, by falling score.
+            The boxes, scores and, if known, probabilities of each image, by decreasing score.
         """
         check_is_fitted(self)
         sources = as_sources(images)

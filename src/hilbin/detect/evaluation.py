@@ -288,7 +288,7 @@ def evaluate_detector(
     n_jobs: int | None = None,
     callback: Callable[[str, int, int], None] | None = None,
 ) -> DetectorEvaluation:
-    """Compare what a detector finds with boxes that people drew.
+    """Compare the detections of a detector with annotated boxes.
 
     Parameters
     ----------

@@ -91,7 +91,7 @@ class _Grid:
 
 @estimator
 class BoxLocalizer(BaseEstimator):
-    r"""Finds the one thing in every image: the box of the highest score among all boxes.
+    r"""Finds one object in every image: the box with the highest score among all boxes.
 
     Parameters
     ----------

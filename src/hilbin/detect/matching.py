@@ -115,7 +115,7 @@ class Matches:
 def match_boxes(
     predicted: Sequence[Any], truths: Sequence[Any], ignored: Any = None, *, limit: float = 0.5
 ) -> Matches:
-    """Match detections with the boxes that people drew.
+    """Match detections with the annotated boxes.
 
     Parameters
     ----------

@@ -141,7 +141,7 @@ class Levels:
 
 @dataclass(frozen=True, eq=False)
 class CodedPyramid(Levels):
-    """A pyramid whose cells are numbers of words.
+    """A pyramid whose cells are compressed to the numbers of their nearest words.
 
     Parameters
     ----------
@@ -211,7 +211,7 @@ class CodedPyramid(Levels):
 
 @dataclass(frozen=True, eq=False)
 class CellPyramid(Levels):
-    """The cells of an image at many scales; the module says what they are.
+    """The cells of oriented gradients of an image at many scales.
 
     Parameters
     ----------

@@ -24,7 +24,7 @@ LEAST = 0.2  # IoU below which a window does not meet the box
 
 @dataclass(frozen=True, eq=False)
 class BoxReasons:
-    """What the score of a window is made of.
+    """What each cell of a window contributes to its score.
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ def explain_box(detector: Any, image: Any, box: Any) -> BoxReasons | None:
     Returns
     -------
     reasons : BoxReasons or None
-        None if no window meets the box, for it is too small or too large.
+        None if no window overlaps the box because it is too small or too large.
 
     Examples
     --------

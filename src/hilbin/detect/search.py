@@ -48,7 +48,7 @@ NO_LOSS = np.empty(0)
 
 @dataclass(frozen=True, eq=False)
 class BestBox:
-    """The best boxes of a grid of cells, and how sure that is.
+    """The best boxes of a grid of cells, with a certificate.
 
     Parameters
     ----------

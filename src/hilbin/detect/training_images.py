@@ -41,7 +41,7 @@ class TrainingImages:
     names : list of str
         Names of the images for messages.
     boxes, ignored, numbers, component : lists of arrays
-        Of every image the boxes that can be used, whether each is ignored, its place among all
+        For every image the boxes that can be used, whether each is ignored, its place among all
         boxes of the image, and the template that is to find it; -1 for ignored boxes.
     """
 

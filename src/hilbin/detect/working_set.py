@@ -112,7 +112,7 @@ def minimize_hinge(
     callback: Callback | None = None,
     keep: Callable[[Descent], object] = lambda state: None,
 ) -> Solved:
-    """Minimize the hinge loss of all rows; the module says how, and when it stops.
+    """Minimize the hinge loss of all rows, as described at the top of this module.
 
     Parameters
     ----------

@@ -305,14 +305,14 @@ class ProbabilityClassifier(ScoreClassifier):
     Parameters
     ----------
     probability : bool, default=False
-        Whether ``fit`` also learns probabilities, for ``predict_proba``: a part of the rows is left
-        out, and a :class:`ScoreCalibration` learned from their scores. Scores and ``predict`` do
-        not change.
+        Whether ``fit`` also learns probabilities, for ``predict_proba``. Some rows are held out,
+        and a :class:`ScoreCalibration` is learned from their scores. Scores and ``predict`` do not
+        change.
 
     Attributes
     ----------
     calibration_ : ScoreCalibration
-        Scores to probabilities, if ``probability=True``.
+        The conversion of scores to probabilities, if ``probability=True``.
     """
 
     _: KW_ONLY

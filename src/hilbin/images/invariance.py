@@ -32,7 +32,7 @@ FLAT = 1e-9  # a smaller magnitude is rounding, not a gradient
 
 @estimator
 class FourierMagnitude(ImageTransformer):
-    """Magnitude of the two-dimensional Fourier transform, which does not see cyclic shifts.
+    """Magnitude of the two-dimensional Fourier transform, which is invariant to cyclic shifts.
 
     Images are brought to ``size`` by ``size`` pixels; the magnitudes of the non-redundant half of
     the frequencies follow, divided by the number of pixels, so that the first one is the mean gray

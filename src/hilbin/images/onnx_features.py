@@ -249,7 +249,7 @@ class OnnxFeatures(ImageTransformer):
                 given[name] = value
             else:
                 raise ValueError(
-                    f"{name!r} is no option of a network; there are outputs, levels, pool, "
+                    f"{name!r} is not an option of a network; there are outputs, levels, pool, "
                     "normalization and size"
                 )
         return cls(file, **given)
@@ -284,7 +284,7 @@ class OnnxFeatures(ImageTransformer):
         told = network.input_range(self.network_.tobytes())
         if told is None:
             warnings.warn(
-                f"{os.fspath(self.path)} does not say what values its input takes; it gets values "
+                f"{os.fspath(self.path)} does not say which values its input takes; it gets values "
                 "within [0, 1]. If that is right say normalization='0..1', else one of "
                 f"{', '.join(map(repr, NORMALIZATIONS))}, or (mean, std)",
                 stacklevel=4,

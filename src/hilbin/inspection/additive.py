@@ -323,7 +323,7 @@ class AdditiveModel:
 
 
 def additive(model: Any) -> AdditiveModel | None:
-    """Return a fitted classifier as a sum over its columns, or None if it is no such sum.
+    """Return a fitted classifier as a sum over its columns, or None if it is not such a sum.
 
     Parameters
     ----------
@@ -434,7 +434,7 @@ def contributions(model: Any, X: Any) -> Contributions:
     parts = additive(model)
     if parts is None:
         raise TypeError(
-            f"the scores of {type(model).__name__} are no sums over the columns; "
+            f"the scores of {type(model).__name__} are not sums over the columns; "
             "leave_column_out tells what they lose without each column"
         )
     return Contributions(parts.contributions(_rows(X)), parts.intercept)
@@ -486,7 +486,7 @@ def shape_functions(
     """
     parts = additive(model)
     if parts is None or not parts.has_shapes:
-        raise TypeError(f"{type(model).__name__} is no sum of functions of one column each")
+        raise TypeError(f"{type(model).__name__} is not a sum of functions of one column each")
     chosen = list(features)
     low, high = np.asarray(low), np.asarray(high)
     points = low + np.linspace(0, 1, POINTS)[:, None] * (high - low)

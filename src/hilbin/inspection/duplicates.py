@@ -84,7 +84,7 @@ def _words(hashes: Sequence[str]) -> Array:
 
 
 def near_duplicates(test: Sequence[Any], train: Sequence[Any]) -> list[Pair]:
-    """Find for each test image the nearest training image, if it is nearly the same.
+    """Find for each test image the nearest training image, if they are nearly identical.
 
     Parameters
     ----------
@@ -123,7 +123,7 @@ def near_duplicates(test: Sequence[Any], train: Sequence[Any]) -> list[Pair]:
 def duplicate_groups(
     images: Sequence[Any], digests: Sequence[str] | None = None
 ) -> list[list[int]]:
-    """Find images of one set that are nearly the same, or the same.
+    """Find identical and nearly identical images within one set.
 
     Images of which few bits of the difference hashes differ belong together, and so do those that
     others connect.

@@ -21,10 +21,10 @@ from hilbin.inspection.words import sum_by_word
 
 TOP = 8
 GRID = 8  # cells along a side among which the strongest are named
-COLUMNS_NOTE = "Every column adds by itself."
+COLUMNS_NOTE = "Each column contributes independently of the others."
 LEFT_OUT_NOTE = (
-    "The scores of this model are no sums over the columns. Shown is what the score loses when one "
-    "column takes its median in this table."
+    "The scores of this model are not sums over the columns. Shown is how much the score drops "
+    "when a column is replaced by its median in this table."
 )
 
 
@@ -45,7 +45,7 @@ class Explanation:
     score : float
         Score of the class, minus that of ``versus``.
     intercept, shares : float or None
-        Constant part of the score, and sum of what the features add; None if scores are no sums.
+        Constant part of the score, and sum of what the features add; None if scores are not sums.
     exact : bool
         Whether ``intercept + shares`` is the score.
     note : str
@@ -54,7 +54,7 @@ class Explanation:
         Scores of all classes.
     features : list of dict
         ``feature``, ``value``, ``adds``: those with the largest parts; words are summed over all
-        cells of the image. Empty if scores are no sums and the example is an image.
+        cells of the image. Empty if scores are not sums and the example is an image.
     places : list of dict
         ``x``, ``y``, ``width``, ``height``, ``adds``: the parts of an image that add or take most.
     probabilities : dict from str to float, or None
@@ -119,8 +119,8 @@ class Explanation:
             return [f"Not exact. {self.note}"]
         total = self.shares + self.intercept
         return [
-            f"Exact: parts {self.shares:+.6f}, constant {self.intercept:+.6f}, together "
-            f"{total:+.6f}; off the score by {abs(total - self.score):.0e}.",
+            f"Exact: contributions {self.shares:+.6f} and intercept {self.intercept:+.6f} sum to "
+            f"{total:+.6f}, within {abs(total - self.score):.0e} of the score.",
             self.note,
         ]
 
@@ -188,7 +188,7 @@ def explain_row(
     >>> X, y = load_iris(return_X_y=True, as_frame=True)
     >>> why = explain_row(RandomForestClassifier(20, random_state=0).fit(X, y), X, 70)
     >>> why.exact, why.note.split(".")[0]
-    (False, 'The scores of this model are no sums over the columns')
+    (False, 'The scores of this model are not sums over the columns')
     """
     X = X if hasattr(X, "shape") else np.asarray(X)
     if not 0 <= row < X.shape[0]:
@@ -236,8 +236,8 @@ def explain_image(
     features : fitted image transformer
         From images to rows.
     model : fitted classifier
-        Of these rows. If it is additive, the heat map sums to the score minus the intercept;
-        otherwise parts of the image are covered in turn.
+        Classifier of these rows. If it is additive, the heat map sums to the score minus the
+        intercept; otherwise parts of the image are covered in turn.
     image : path or uint8 array
         The image.
     class_ : label, optional

@@ -5,7 +5,7 @@ pixels they come from: every occurrence of a visual word takes an equal part of 
 Such heat maps sum to the score minus the intercept. They are smoothed, since words of single pixels
 make specks: what a pixel gives away its neighbors get, and the sum stays.
 
-Where scores are no sums, parts of the image are covered one after the other (M. D. Zeiler and
+Where scores are not sums, parts of the image are covered one after the other (M. D. Zeiler and
 R. Fergus, *Visualizing and Understanding Convolutional Networks*, 2014): the image is cut into
 cells, every cell in turn is painted with the mean color of the image, and what the scores lose by
 that is the cell's. The losses do not sum to the score.
@@ -28,13 +28,13 @@ from hilbin.inspection.words import whole_image_words
 CELLS = 8  # along a side
 SMOOTHING = 1 / 40  # of the longer side
 WORDS_NOTE = (
-    "Each occurrence of a visual word takes an equal part of what the word adds; what its absence "
-    "adds is spread over the cell it is absent from. The maps are smoothed, which keeps the sums."
+    "Each occurrence of a visual word gets an equal part of what the word adds; what its absence "
+    "adds is spread over the cell it is absent from. Maps are smoothed without changing their sums."
 )
 CELLS_NOTE = "What a cell or an output adds is spread evenly over the pixels it describes."
 OCCLUSION_NOTE = (
-    "The scores of this model are no sums over the image. Shown is what a score loses when one of "
-    f"{CELLS} by {CELLS} cells is painted over."
+    "The scores of this model are not sums over the image. Shown is how much a score drops when "
+    f"one of {CELLS} by {CELLS} cells is covered."
 )
 
 
@@ -216,7 +216,7 @@ def direction_of(model: Any, scores: Array, class_: Any, versus: Any) -> tuple[A
 
 
 def occlusion(features: Any, model: Any, image: Array, *, n_cells: int = CELLS) -> Array:
-    """Compute what the scores lose when each part of the image in turn is painted over.
+    """Compute how much the scores drop when each part of the image in turn is covered.
 
     Parameters
     ----------

@@ -6,7 +6,7 @@ counts as often as it makes a difference: one that is large for a single row is 
 one that is the same for all rows has an importance of zero. The range of a function does not tell
 that.
 
-Where scores are no sums, a column is left out instead: it takes its median (zero in sparse rows,
+Where scores are not sums, a column is left out instead: it takes its median (zero in sparse rows,
 the most frequent value of a categorical column), and what the scores lose is its own.
 """
 
@@ -28,9 +28,9 @@ MOST_VALUES = 1 << 22  # of changed rows, or contributions, held at a time
 
 
 def leave_column_out(model: Any, X: Any, *, background: Any = None) -> Array:
-    """Compute what the scores of rows lose when one column at a time tells nothing.
+    """Compute how much the scores of rows drop when one column at a time is replaced by its median.
 
-    It is for classifiers whose scores are no sums over the columns, and works for any.
+    It is for classifiers whose scores are not sums over the columns, and works for any.
 
     Parameters
     ----------
@@ -153,8 +153,8 @@ def importances(
 ) -> Importances:
     """Compute how much every feature matters: its mean absolute contribution to the scores.
 
-    Contributions are measured from their mean over the rows. If the scores are no sums, each column
-    is left out in turn (:func:`leave_column_out`).
+    Contributions are measured from their mean over the rows. If the scores are not sums, each
+    column is left out in turn (:func:`leave_column_out`).
 
     Parameters
     ----------

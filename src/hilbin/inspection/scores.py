@@ -102,5 +102,5 @@ def class_indices(y: Any, classes: Any) -> Array:
     labels = np.asarray(y).tolist()
     unknown = sorted({str(label) for label in labels if label not in places})
     if unknown:
-        raise ValueError(f"y has labels that are no classes of the model: {', '.join(unknown)}")
+        raise ValueError(f"y has labels that are not classes of the model: {', '.join(unknown)}")
     return np.array([places[label] for label in labels], dtype=np.int64)

@@ -32,7 +32,7 @@ SMALLEST_PATCH = 16  # pixels; a word of one pixel means little without its surr
 # columns
 @dataclass(frozen=True)
 class ImageColumn:
-    """What one column of the rows of images is.
+    """Description of one column of the rows of images.
 
     Parameters
     ----------
@@ -87,7 +87,7 @@ def cell_name(cut: tuple[int, int], cell: int) -> str:
 
 
 def image_column(features: Any, column: int, name: str = "feature") -> ImageColumn:
-    """Say what a column of the rows of an image transformer is.
+    """Describe a column of the rows of an image transformer.
 
     Parameters
     ----------
@@ -205,7 +205,8 @@ def visual_words(
     features : fitted image transformer
         From images to rows.
     model : fitted classifier
-        Of these rows. If it is not additive, or the features are no words, there are none.
+        Classifier of these rows. If it is not additive, or the features are not words, the result
+        is empty.
     images : sequence of paths or uint8 arrays
         Images to learn the importances from, and to cut patches from; a few hundred suffice.
     name : str, default="feature"

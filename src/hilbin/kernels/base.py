@@ -29,7 +29,7 @@ BLOCK = 2048  # rows and columns that are computed together where the matrix is 
 
 
 class NotPositiveDefiniteWarning(UserWarning):
-    """The kernel is not positive definite: solvers that count on it may misbehave."""
+    """The kernel is not positive definite; solvers that rely on it may misbehave."""
 
 
 class Kernel:

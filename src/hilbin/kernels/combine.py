@@ -127,7 +127,7 @@ class Product(PairKernel):
 
 @dataclass(frozen=True, repr=False)
 class WeightedSum(Kernel):
-    r"""Sum with weights, :math:`K(x, y) = \sum_j w_j k_j(x, y)`: what learning of kernels gives.
+    r"""Weighted sum, :math:`K(x, y) = \sum_j w_j k_j(x, y)`, the result of kernel learning.
 
     Kernels of weight 0 are kept, but not computed.
 

@@ -24,7 +24,7 @@ CONSTANT = 1e-12  # variance, in units of the mean of k(x, x), that is rounding
 
 
 def kernel_scale(kernel: Any, X: object | None = None, rule: str = "variance") -> float:
-    r"""Compute the factor that makes a kernel, or a Gram matrix, of size 1.
+    r"""Compute the factor that normalizes a kernel, or a Gram matrix, to size 1.
 
     Parameters
     ----------

@@ -2,7 +2,7 @@
 
 
 class ModelFileError(ValueError):
-    """The file cannot be loaded: it is no model, cut off, corrupted, too new, or forged."""
+    """The file cannot be loaded: it is no model file, truncated, corrupted, too new, or forged."""
 
 
 class UnsupportedModelError(TypeError):

@@ -65,7 +65,7 @@ def importances(found: Any, *, top: int = 12, class_: int | None = None, ax: Any
 
 
 def reliability(found: Any, *, ax: Any = None) -> Any:
-    """Draw the share of correct predictions against the probability they were made with.
+    """Draw the fraction of correct predictions against their predicted probability.
 
     Parameters
     ----------

@@ -20,7 +20,7 @@ def kernel_weights(
     combined: Mapping[str, float] | None = None,
     axes: Any = None,
 ) -> Array:
-    """Draw the weight of every kernel of a model, and beside it what each is worth alone.
+    """Draw the weight of every kernel of a model next to the accuracy of each kernel alone.
 
     Weights that differ between classes are drawn as points, and their mean as a bar.
 

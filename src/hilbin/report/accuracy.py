@@ -107,10 +107,10 @@ def classes(context: Context) -> Html:
     return section(
         "classes",
         "Precision and recall per class",
-        "Precision is the share of the predictions of a class that are correct, recall the share "
-        "of its examples that are found. AP, average precision, is the area under the curve of "
-        "precision (up) over recall (right) as the threshold on the score falls; the dashed line "
-        "is chance. A dash means that there is nothing to count.",
+        "Precision is the fraction of the predictions of a class that are correct, recall the "
+        "fraction of its examples that are found. AP, average precision, is the area under the "
+        "curve of precision (vertical) over recall (horizontal) as the threshold on the score is "
+        "lowered; the dashed line is chance. A dash means that there is nothing to count.",
         fill(
             '<div class="scroll" tabindex="0"><table id="classes-table" class="classes"><thead>'
             "<tr>{heads}"

@@ -28,7 +28,7 @@ PATCH_SIDE = 40
 
 @dataclass(frozen=True)
 class ClusterCard:
-    """What the page shows of a cluster.
+    """One cluster as the page shows it.
 
     Parameters
     ----------

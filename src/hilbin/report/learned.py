@@ -29,15 +29,15 @@ LONGEST_VALUE = 2000
 MOST_BARS = 12
 EXACT_LEAD = (
     "The importance of a feature is its mean absolute contribution to the scores of the test rows, "
-    "measured from its mean: a feature that rarely makes a difference is not important."
+    "measured from its mean. A feature that rarely makes a difference is not important."
 )
 LEFT_OUT_LEAD = (
-    "The scores of this model are no sums over the features. The importance of a feature is how "
-    "much the scores of the test rows change on average when it takes its median."
+    "The scores of this model are not sums over the features. The importance of a feature is how "
+    "much the scores of the test rows change on average when it is replaced by its median."
 )
 SHAPES_LEAD = (
-    "A curve shows what a feature adds to the score (up) against its value (right); a score is the "
-    "sum of such shape functions and the intercept. "
+    "A curve shows what a feature adds to the score (vertical) against its value (horizontal); a "
+    "score is the sum of such shape functions and the intercept. "
 )
 
 
@@ -48,9 +48,9 @@ def words(context: Context) -> Html:
         return Html("")
     shown = given[: context.caps.words]
     lead = (
-        "Patches of images with the visual word, and what it adds to the score of the class (up) "
-        "against the share of the image that it covers (right). The most important words first. "
-        + shown_of(len(shown), len(given), "words")
+        "Patches of images with the visual word, and what it adds to the score of the class "
+        "(vertical) against the fraction of the image that it covers (horizontal). The most "
+        "important words come first. " + shown_of(len(shown), len(given), "words")
     )
     cards = join(_word(context, at, word) for at, word in enumerate(shown))
     return section(
@@ -319,19 +319,19 @@ def channels(context: Context) -> Html:
     ]  # fmt: skip
     average = given["rules"]["average"]
     lead = (
-        "Accuracy of every description alone, for training examples that are left out one by one, "
-        "and its weight in the sum. "
+        "The leave-one-out accuracy of each description alone on the training examples, and its "
+        "weight in the sum. "
     )
     if given["rule"] == "average":
-        lead += f"All weights are the same; their sum has {percent(average)}."
+        lead += f"All weights are the same; together they reach {percent(average)}."
     else:
         own = given["rules"][given["rule"]]
         lead += (
-            f"The sum with these weights (rule: {given['rule']}) has {percent(own)}, the plain "
+            f"The sum with these weights (rule: {given['rule']}) reaches {percent(own)}, the plain "
             f"average {percent(average)}."
         )
     heads = ("description", "columns", "accuracy alone", "weight")
-    return section("channels", "What every description is worth", lead, table(heads, rows, "plain"))
+    return section("channels", "How useful each description is", lead, table(heads, rows, "plain"))
 
 
 def unreadable(context: Context) -> Html:

@@ -16,10 +16,10 @@ def reliability(context: Context) -> Html:
     if found is None:
         return Html("")
     lead = (
-        "Predictions are grouped by the probability of the predicted class (right); up is the "
-        "share that is correct, with its 95 % interval. In a reliable model the points lie on the "
-        "dashed line: of the predictions made with 80 %, 80 % are correct. The expected "
-        "calibration error is the mean distance from the line, "
+        "Predictions are grouped by the probability of the predicted class (horizontal); the "
+        "height is the fraction that is correct, with its 95 % interval. In a reliable model the "
+        "points lie on the dashed line: of the predictions made with 80 %, 80 % are correct. The "
+        "expected calibration error is the mean distance from the line, "
         f"{percent(found.expected_calibration_error)} here; with few test {context.thing}s some of "
         "it is chance."
     )

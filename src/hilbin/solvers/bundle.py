@@ -105,7 +105,7 @@ def bundle(
     start: Array | None = None,
     callback: Callback | None = None,
 ) -> Result:
-    """Minimize regularized risks by cutting planes; the module says what, and when it stops.
+    """Minimize regularized risks by cutting planes, with any inner product.
 
     Parameters
     ----------

@@ -422,7 +422,7 @@ def _require_pairs(Z: Any) -> None:
     apart = np.flatnonzero(Z.indices[1::2] != Z.indices[::2] + 1)
     if apart.size:
         row = int(np.searchsorted(Z.indptr, 2 * apart[0], side="right")) - 1
-        raise ValueError(f"Z[{row}] has entries that are no pairs of neighboring columns")
+        raise ValueError(f"Z[{row}] has entries that are not pairs of neighboring columns")
 
 
 def _grouped(Z: Any, per_unit: float) -> list[_ColumnGroup]:

@@ -36,7 +36,7 @@ def crammer_singer(
     seed: int = 0,
     callback: Callback | None = None,
 ) -> Result:
-    """Minimize by dual coordinate descent; the module says what, and when it stops.
+    """Train Crammer and Singer's multi-class SVM by dual coordinate descent.
 
     Parameters
     ----------

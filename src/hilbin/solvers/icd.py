@@ -97,7 +97,7 @@ def icd(
     dtype: Any = None,
     certify: bool = True,
 ) -> Result:
-    """Minimize by dual coordinate descent; the module says what, and when it stops.
+    """Solve the dual of a machine with a penalized intercept by coordinate descent.
 
     Parameters
     ----------

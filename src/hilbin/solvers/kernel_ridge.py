@@ -84,7 +84,7 @@ def kernel_ridge(
     tol: float = 1e-16,
     max_iter: int = 10_000,
 ) -> Result:
-    """Ridge regression with a Gram matrix for one penalty; the module says what it solves.
+    """Solve ridge regression with a Gram matrix, for one penalty.
 
     Parameters
     ----------

@@ -52,7 +52,7 @@ def lasso(
     max_iter: int = 1000,
     coef: Array | None = None,
 ) -> Result:
-    """Least squares with few weights, or on few groups of features; the module says what it solves.
+    """Solve the lasso or group lasso: least squares on few features, or few groups of them.
 
     Parameters
     ----------

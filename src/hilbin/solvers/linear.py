@@ -64,7 +64,7 @@ def linear(
     n_jobs: int | None = None,
     callback: Callback | None = None,
 ) -> Result:
-    """Minimize a regularized risk of rows in memory; the module says how, and when it stops.
+    """Minimize a regularized risk of rows in memory by dual descent or Newton's method.
 
     Parameters
     ----------

@@ -123,7 +123,7 @@ def multiple(
     start: tuple[Array | None, Any] = (None, None),
     callback: Callback | None = None,
 ) -> MultipleResult:
-    """Learn the weights of kernels; the module says how, and when it stops.
+    """Learn a kernel machine together with the weights of its kernels.
 
     Parameters
     ----------

@@ -43,7 +43,7 @@ def newton(
     start: Array | None = None,
     callback: Callback | None = None,
 ) -> Result:
-    """Minimize by Newton steps; the module says what, and when it stops.
+    """Minimize by Newton steps, as described at the top of this module.
 
     Parameters
     ----------

@@ -82,7 +82,7 @@ class Result:
 
 @dataclass(frozen=True)
 class Problem:
-    """The dual problem of a kernel machine; the module says which.
+    """The dual problem of a kernel machine, in signed coefficients.
 
     Parameters
     ----------

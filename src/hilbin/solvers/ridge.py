@@ -151,7 +151,7 @@ Sums = Moments | CenteredRows
 
 
 def ridge(moments: Sums, alpha: float) -> Result:
-    """Ridge regression for one penalty; the module says what it solves.
+    """Solve ridge regression from sums, for one penalty.
 
     Parameters
     ----------
@@ -482,7 +482,7 @@ class Components:
 
 
 def pca(moments: Moments, n_components: Any = None, *, center: bool = True) -> Components:
-    """Principal components of the rows whose moments are given; the module says how.
+    """Compute the principal components of the rows whose moments are given.
 
     Parameters
     ----------

@@ -134,7 +134,7 @@ def smo(
     shrinking: bool = True,
     callback: Callback | None = None,
 ) -> Result:
-    """Minimize; the module says what, how, and when it stops.
+    """Solve the dual of a kernel machine by sequential minimal optimization.
 
     Parameters
     ----------

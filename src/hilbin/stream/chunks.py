@@ -15,7 +15,7 @@ from hilbin._arrays import Array
 
 
 class ChunkError(ValueError):
-    """Rows that cannot be read, or that are no rows to learn from.
+    """Rows that cannot be read, or cannot be learned from.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ class LeftOutWarning(UserWarning):
 
 
 class Chunk(NamedTuple):
-    """A run of rows.
+    """Consecutive rows.
 
     Attributes
     ----------

@@ -211,7 +211,7 @@ class _Running:
 
 
 def _not_interrupted() -> AbstractContextManager[None]:
-    """Hold Ctrl-C back until the ``with`` ends: half an addition is no sum to write down."""
+    """Hold Ctrl-C back until the ``with`` ends: half an addition is not a sum to write down."""
     here = threading.current_thread() is threading.main_thread()
     return _held_signal() if here and callable(signal.getsignal(signal.SIGINT)) else nullcontext()
 

@@ -26,7 +26,7 @@ def evaluate(
     jobs: int = -1,
     console: Console | None = None,
 ) -> DetectorEvaluation:
-    """Compare what a detector finds with boxes that people drew.
+    """Compare the detections of a detector with annotated boxes.
 
     Parameters
     ----------

@@ -19,7 +19,7 @@ DEFAULT = Quantile(0.05)
 
 @estimator
 class KernelQuantizer(CenterClustering):
-    r"""Few training rows to which all others are near in feature space, with a guarantee.
+    r"""Chooses few training rows so that every row is guaranteed to be near one of them.
 
     Every row is within :math:`\theta` of its prototype, :math:`\|\phi(x) - \phi(p)\| \le \theta`,
     and ``bound_`` says how few prototypes could do that: a cover by the fewest rows is rounded from

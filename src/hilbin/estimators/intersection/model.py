@@ -127,20 +127,21 @@ class IntersectionModel(BinnedRows, CallbackSupportMixin, CostPath, BaseEstimato
         features. Both solve the same problem.
     tol : float, default=0.1
         Tolerance on the gradient of the dual, as in LIBLINEAR. Training also ends when the duality
-        gap is at most the share ``tol**2`` of the objective, unless ``tol`` is below 1e-3. Up to
-        256 rows are solved to rounding.
+        gap is at most the share ``tol**2`` of the objective, unless ``tol`` is below 1e-3. Problems
+        of up to 256 rows are solved to machine precision.
     max_iter : int, default=1000
         Limit of the sweeps over the data.
     max_time : float, optional
         Seconds after which training stops, with a usable model.
     warm_start : bool, default=False
-        Whether to start where the last ``fit`` ended, if it had as many rows and the same classes.
+        Whether to start from the solution of the last ``fit``, if it had as many rows and the same
+        classes.
     n_jobs : int, optional
         Number of threads: classes are trained side by side. ``None`` is 1, -1 all processors.
     random_state : int, RandomState or None, default=0
-        Random seed: of the order in which rows are visited.
+        Random seed of the order in which rows are visited.
     verbose : int, default=0
-        1 prints how each problem ended, 2 every sweep.
+        1 prints the outcome of each problem, 2 every sweep.
 
     Attributes
     ----------

@@ -255,7 +255,9 @@ def check_gram(K: Matrix, name: str = "X", most_whole: float = MOST_WHOLE) -> Ar
         check_rows(K, name)
     if (diagonal < 0).any():
         i = int(np.argmin(diagonal))
-        raise ValueError(f"{name}[{i}, {i}] = {diagonal[i]} is negative: {name} is no Gram matrix")
+        raise ValueError(
+            f"{name}[{i}, {i}] = {diagonal[i]} is negative: {name} is not a Gram matrix"
+        )
     _refuse_empty_diagonal(K, diagonal, name)
     tolerance = float(np.sqrt(np.finfo(K.dtype).eps)) * diagonal.max()
     for i, j in _suspects(K, tolerance, whole):
@@ -286,7 +288,7 @@ def _refuse_empty_diagonal(K: Matrix, diagonal: Array, name: str) -> None:
         return
     i = int(empty[np.argmax(sizes > 0)])
     raise ValueError(
-        f"{name}[{i}, {i}] is 0, or not stored, but row {i} is not empty: {name} is no Gram "
+        f"{name}[{i}, {i}] is 0, or not stored, but row {i} is not empty: {name} is not a Gram "
         "matrix. Are these distances, or neighbors without the row itself?"
     )
 

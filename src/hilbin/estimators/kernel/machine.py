@@ -61,7 +61,8 @@ class KernelEstimator(BaseEstimator):
     n_jobs : int, optional
         Number of threads that compute kernel values. ``None`` is 1, -1 all processors.
     random_state : int, RandomState or None, default=0
-        Random seed: of the sample that rules look at, and of the order in which rows are visited.
+        Random seed of the sample that rules are computed from, and of the order in which rows are
+        visited.
 
     Attributes
     ----------
@@ -185,8 +186,8 @@ class KernelMachine(CallbackSupportMixin, KernelEstimator):
     Parameters
     ----------
     tol : float, default=1e-3
-        Tolerance on the gradient of the dual, as in LIBSVM. Up to 256 rows are solved to rounding.
-        Below 1e-3, kernel values are not rounded to single precision.
+        Tolerance on the gradient of the dual, as in LIBSVM. Problems of up to 256 rows are solved
+        to machine precision. Below 1e-3, kernel values are not rounded to single precision.
     max_iter : int, optional
         Limit of the solver: pairs of rows, by default 10 million or 100 times the rows, as in
         LIBSVM, or with a penalized intercept sweeps over all rows, by default 1000 and up to
@@ -355,8 +356,8 @@ class LossMachine(CostPath, KernelMachine):
         A penalized intercept is the weight of a constant feature of this value, whose square is
         added to the kernel. "auto" makes the square the mean of :math:`k(x, x)`.
     warm_start : bool, default=False
-        Whether to start where the last ``fit`` ended, also one that was interrupted, if it had as
-        many rows (of every class).
+        Whether to start from the solution of the last ``fit``, even if it was interrupted, provided
+        that it had as many rows (of every class).
     """
 
     C: float = 1.0

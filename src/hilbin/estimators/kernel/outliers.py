@@ -42,8 +42,9 @@ class OutlierMachine(OutlierMixin, KernelMachine):
         At most this share of the training rows are outliers, and at least this share are support
         vectors.
     tol : float, default=1e-3
-        Tolerance on the gradient of the dual, over the size by which scores differ. Up to 256 rows
-        are solved to rounding. Below 1e-3, kernel values are not rounded to single precision.
+        Tolerance on the gradient of the dual, over the size by which scores differ. Problems of up
+        to 256 rows are solved to machine precision. Below 1e-3, kernel values are not rounded to
+        single precision.
     max_iter : int, optional
         Limit of the steps of the solver, by default 10 million or 100 times the rows.
     memory : float, default=2048

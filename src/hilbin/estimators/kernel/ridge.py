@@ -48,7 +48,7 @@ class Choice(NamedTuple):
 
 @estimator
 class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
-    r"""Ridge regression with a kernel, with the best penalty found by leaving out every row.
+    r"""Ridge regression with a kernel; the best penalty is found by leave-one-out.
 
     It minimizes :math:`\sum_i w_i (t_i - f(x_i))^2 + \alpha \|f\|^2`, exactly. The intercept is
     not penalized.
@@ -98,8 +98,8 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
 
     A given matrix is refused if it is not symmetric or has an empty diagonal. If a decomposition
     meets negative eigenvalues (with one penalty, only those below ``-alpha``) there is a warning:
-    the equations are solved as they are, but the solution is no minimum, and ``gap_`` is infinite.
-    A sparse matrix is then refused.
+    the equations are solved as they are, but the solution is not a minimum, and ``gap_`` is
+    infinite. A sparse matrix is then refused.
 
     Examples
     --------
@@ -239,7 +239,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
             return
         if np.isinf(self.gap_).any():
             warnings.warn(
-                "the Gram matrix is not positive semi-definite: the solution is no minimum; "
+                "the Gram matrix is not positive semi-definite: the solution is not a minimum; "
                 "hilbin.kernels.repair_psd gives the nearest matrix that is positive definite",
                 NotPositiveDefiniteWarning,
                 stacklevel=outer_level(),

@@ -60,13 +60,13 @@ class KernelSVC(ProbabilityClassifier, LossMachine):
     Parameters
     ----------
     multi_class : {"ovr", "ovo", "dag", "ecoc", "crammer_singer"}, default="ovr"
-        More than two classes: one class against the rest; all pairs, which vote, equal votes being
-        decided by the sum of the scores; the same pairs, the loser leaving until one is left; error
-        correcting codes, the class with the least loss; or all classes in one problem, whose
-        intercept is always penalized.
+        Method for more than two classes: one class against the rest; all pairs by vote, with ties
+        broken by the sum of the scores; the same pairs, eliminating the loser until one class is
+        left; error-correcting codes, predicting the class with the least loss; or all classes in
+        one problem, whose intercept is always penalized.
     code_book : array-like of shape (n_classes, n_machines), optional
-        For ``"ecoc"``: what every machine learns the classes as, -1 or 1, or 0 for not at all. By
-        default all ways to split up to 7 classes in two, and a random choice for more.
+        For ``"ecoc"``: how every binary machine treats the classes, as -1 or 1, or 0 to ignore
+        them. By default all ways to split up to 7 classes in two, and a random selection for more.
     class_weight : dict or "balanced", optional
         Factor of ``C`` for the rows of each class.
 
@@ -75,13 +75,12 @@ class KernelSVC(ProbabilityClassifier, LossMachine):
     classes_ : ndarray of shape (n_classes,)
         Labels.
     code_book_ : ndarray of shape (n_classes, n_machines)
-        What every machine has learned the classes as; None for Crammer and Singer's.
+        How every binary machine treats the classes (-1, 0 or 1); None for Crammer and Singer's
+        method.
 
-    Notes
-    -----
-    A given matrix is refused if it is not symmetric or has an empty diagonal. One that is not
-    positive definite is trained on, as LIBSVM does, until no step improves; there is a warning if
-    two rows suffice to see it.
+    Notes ----- A precomputed matrix is refused if it is not symmetric or has an empty diagonal. If
+    it is not positive definite, training continues until no step improves, as in LIBSVM; a warning
+    is given if two rows suffice to detect this.
 
     Examples
     --------

@@ -56,10 +56,10 @@ class MapModel(BaseEstimator):
     feature_map : transformer, optional
         A map of :mod:`hilbin.maps`, or any transformer; without one the columns themselves are the
         features. It is cloned and fitted to a sample of the different rows, with their weights if
-        its ``fit`` takes some; so a weight of 2 is the row twice for the map, too. A map in
-        :class:`sklearn.frozen.FrozenEstimator` is used as it is, which saves a pass over the data.
-        Maps with an inner product of their own (``SparseMap``, ``SparseProjectionMap``) need
-        ``orthonormal=True``.
+        its ``fit`` takes some; so for the map, too, a weight of 2 is equivalent to repeating the
+        row. A map in :class:`sklearn.frozen.FrozenEstimator` is used as it is, which saves a pass
+        over the data. Maps with an inner product of their own (``SparseMap``,
+        ``SparseProjectionMap``) need ``orthonormal=True``.
     n_fit_samples : int, default=10000
         Number of rows in the sample to which maps are fitted. It is drawn at random from all
         different rows, in a pass of its own.
@@ -70,7 +70,7 @@ class MapModel(BaseEstimator):
         MiB for rows and features in memory at a time, besides the sums; scikit-learn's
         ``working_memory`` by default.
     random_state : int, RandomState or None, default=0
-        Random seed: of the sample, and of maps that have no ``random_state``.
+        Random seed of the sample, and of maps that have no ``random_state``.
 
     Attributes
     ----------
@@ -101,7 +101,7 @@ class MapModel(BaseEstimator):
     def _rows(
         self, X: Any, y: Any = None, weight: Any = None, *, reset: bool, targets: str | None = None
     ) -> Chunk | Chunks:
-        """Return checked rows: one chunk if they lie in memory, else chunks that are read.
+        """Return checked rows: one chunk if they are in memory, else chunks that are read.
 
         ``targets`` is "numbers" or "labels" where they are needed.
         """

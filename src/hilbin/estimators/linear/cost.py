@@ -66,7 +66,7 @@ class CostEstimate(NamedTuple):
     seconds : float
         Time of the fit.
     bytes : int
-        Memory of chunks, features and sums at the largest moment, besides data that lie in memory
+        Memory of chunks, features and sums at the largest moment, besides data that are in memory
         already.
     parts : dict
         Seconds of every part: read, start (fitting maps), map, product, solve, and merge on several
@@ -207,7 +207,7 @@ def counted(X: Any, chunks: Chunks, parts: int) -> int:
     if isinstance(X, list | tuple):
         matrices: Iterable[Any] = (chunk[0] if isinstance(chunk, tuple) else chunk for chunk in X)
         return sum(np.shape(matrix)[0] for matrix in matrices)
-    raise ValueError("X does not tell how many rows it has: give n_rows")
+    raise ValueError("the number of rows of X is not known: pass n_rows")
 
 
 def number_kept(n_components: Any, width: int) -> int:

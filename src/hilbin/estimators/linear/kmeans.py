@@ -92,7 +92,7 @@ class StreamKMeans(ClusterMixin, MapModel):
 
     See Also
     --------
-    KernelKMeans : exact, for as many rows as a Gram matrix has place for.
+    KernelKMeans : exact, for as many rows as a Gram matrix has room for.
 
     Examples
     --------

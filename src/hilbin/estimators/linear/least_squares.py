@@ -71,9 +71,9 @@ class LeastSquares(GroupedModel):
     Parameters
     ----------
     alpha : float, sequence of float, or "auto", default="auto"
-        Penalty; of several the best is taken. "auto" tries a grid in units of the mean variance of
-        the features, so that no scaling of the data changes the model. One number is faster where
-        features are many thousands and rows still more.
+        Penalty; if several are given, the best is chosen. "auto" tries a grid in units of the mean
+        variance of the features, so that no scaling of the data changes the model. A single number
+        is faster if there are many thousands of features and even more rows.
     n_components : int, float or dict, optional
         Principal components of the features to learn on, as a number or a share of the variance;
         all features by default. They are those of every column group, or of the groups that the

@@ -86,11 +86,11 @@ class MapMachine(CallbackSupportMixin, MapModel):
     feature_map : transformer, optional
         A map of :mod:`hilbin.maps`, or any transformer; without one the columns themselves are the
         features. It is cloned and fitted to a sample of the different rows, with their weights if
-        its ``fit`` takes some; so a weight of 2 is the row twice for the map, too. A map in
-        :class:`sklearn.frozen.FrozenEstimator` is used as it is. Sparse maps (``SparseMap``,
-        ``SparseProjectionMap``) train with their own inner product, and need not be orthonormal;
-        a :class:`~hilbin.maps.ProductQuantizer` trains on codes, also of data that do not lie in
-        memory. Rows to predict are then scored as they are, unless they are codes.
+        its ``fit`` takes some; so for the map, too, a weight of 2 is equivalent to repeating the
+        row. A map in :class:`sklearn.frozen.FrozenEstimator` is used as it is. Sparse maps
+        (``SparseMap``, ``SparseProjectionMap``) train with their own inner product, and need not be
+        orthonormal; a :class:`~hilbin.maps.ProductQuantizer` trains on codes, also of data that are
+        not in memory. Rows to predict are then scored as they are, unless they are codes.
     C : float, default=1.0
         Weight of the loss.
     fit_intercept : bool, default=True
@@ -106,12 +106,12 @@ class MapMachine(CallbackSupportMixin, MapModel):
     expansion : {"delayed", "immediate"}, default="delayed"
         How codes of a product quantizer are scored: weights are multiplied with the codewords
         first, so that rows are sums of looked-up numbers; or rows are decoded again in every pass.
-        Other features know no difference.
+        Other features are not affected.
     n_jobs : int, optional
-        Number of threads of BLAS if the data lie in memory, else of chunks computed side by side.
+        Number of threads of BLAS if the data are in memory, else of chunks computed side by side.
     memory : float, optional
-        MiB for rows and features in memory at a time, if the data do not lie in memory;
-        scikit-learn's ``working_memory`` by default.
+        MiB for rows and features in memory at a time, if the data are not in memory; scikit-learn's
+        ``working_memory`` by default.
     verbose : int, default=0
         1 prints how the fit ended, 2 every pass as well.
 

@@ -49,7 +49,7 @@ def with_gamma(kernel: Any, gamma: Any) -> Any:
         return kernel.replace(gamma=gamma)
     if isinstance(getattr(kernel, "kernel", None), Kernel):
         return kernel.replace(kernel=with_gamma(kernel.kernel, gamma))
-    raise ValueError(f"kernels: {kernel!r} has no gamma, so it is no family of kernels")
+    raise ValueError(f"kernels: {kernel!r} has no gamma, so it is not a family of kernels")
 
 
 def gamma_of(kernel: Any) -> float:
@@ -59,7 +59,7 @@ def gamma_of(kernel: Any) -> float:
 
 @estimator
 class InfiniteKernelSVC(MultipleSupportModel):
-    r"""Support vector machine with the best weighted sum of all kernels of families.
+    r"""Support vector machine on the best weighted sum of all kernels from given families.
 
     It minimizes :math:`\tfrac12 \sum_j \|v_j\|^2 / \beta_j + \sum_i C_i \max(0, 1 - y_i f(x_i))`
     over :math:`f(x) = \sum_j \langle v_j, \phi_j(x) \rangle + b`, weights :math:`\beta \ge 0` that
@@ -116,7 +116,9 @@ class InfiniteKernelSVC(MultipleSupportModel):
         require_positive("kernel_tol", self.kernel_tol)
         require_whole("max_kernels", self.max_kernels, 1)
         if self._precomputed:
-            raise ValueError('kernels="precomputed" is no family: give kernels that have a gamma')
+            raise ValueError(
+                'kernels="precomputed" is not a family: give kernels that have a gamma'
+            )
         for _, kernel in self._named():
             with_gamma(kernel, 1.0)
 

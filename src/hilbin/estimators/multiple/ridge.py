@@ -73,7 +73,7 @@ class MultipleRidge(NormedModel):
 
 @estimator
 class MultipleKernelRidge(MultiOutputMixin, RegressorMixin, MultipleRidge):
-    r"""Ridge regression with a weighted sum of kernels, weights and coefficients learned together.
+    r"""Ridge regression on a weighted sum of kernels, whose weights it learns too.
 
     It minimizes :math:`\sum_i w_i (t_i - f(x_i))^2 + \alpha \sum_j \|f_j\|^2 / \beta_j` over
     :math:`f = \sum_j f_j + b` and weights :math:`\beta \ge 0`, :math:`\|\beta\|_p \le 1`. All
@@ -147,7 +147,7 @@ class MultipleKernelRidge(MultiOutputMixin, RegressorMixin, MultipleRidge):
 
 @estimator
 class MultipleKernelRidgeClassifier(MultipleKernelClassifier, MultipleRidge):
-    r"""Ridge classifier with a weighted sum of kernels, weights and coefficients learned together.
+    r"""Ridge classifier on a weighted sum of kernels, whose weights it learns too.
 
     It minimizes :math:`\sum_i w_i (t_i - f(x_i))^2 + \alpha \sum_j \|f_j\|^2 / \beta_j` for the
     targets :math:`t_i = \pm 1` of every class, one class against the rest, over weights

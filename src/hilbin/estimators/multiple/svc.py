@@ -140,7 +140,7 @@ class MultipleSupportModel(CostPath, MultipleKernelClassifier):
 
 @estimator
 class MultipleKernelSVC(MultipleSupportModel, NormedModel):
-    r"""Support vector machine with a weighted sum of kernels, weights and machine learned together.
+    r"""Support vector machine on a weighted sum of kernels, whose weights it learns too.
 
     It minimizes
     :math:`\tfrac12 \sum_j \|v_j\|^2 / \beta_j + \sum_i C_i \max(0, 1 - y_i f(x_i))` over

@@ -89,7 +89,7 @@ def tune(
     random_state: Any = 0,
     n_jobs: int | None = None,
 ) -> Tuning:
-    r"""Find better bandwidths and weights of a kernel, near those that it has.
+    r"""Improve the bandwidths and weights of a kernel, starting from those that it has.
 
     It changes every ``gamma`` of a kernel :math:`e^{-\gamma d}`, the weights of
     :class:`~hilbin.kernels.WeightedSum` that are not 0 and the factors of

@@ -399,7 +399,8 @@ def as_views(X: Any, y: Any) -> Sequence[Any]:
         return [X, as_columns(y)]
     if not is_views(X):
         raise ValueError(
-            "KernelCCA requires y to be passed, but the target y is None, and X is no list of views"
+            "KernelCCA requires y to be passed, but the target y is None, and X is not a list of "
+            "views"
         )
     if len(X) < 2 or any(rows is None for rows in X):
         raise ValueError(f"X must be a list of two or more views, got {len(X)}, or one is None")

@@ -165,7 +165,7 @@ class KernelDiscriminant(ScoreClassifier, KernelTransformer):
         most = theta.size - 1
         rank = int(np.count_nonzero(theta[:most] > LEAST))
         if not rank:
-            raise ValueError("the means of all classes are equal: no direction tells them apart")
+            raise ValueError("the means of all classes are equal: no direction separates them")
         if self.n_components is not None and self.n_components > rank:
             raise ValueError(
                 f"n_components={self.n_components} is more than {rank}, the rank of the means of "

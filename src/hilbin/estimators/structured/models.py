@@ -23,7 +23,7 @@ from hilbin._state import require, require_attributes
 
 @dataclass(frozen=True, eq=False)
 class MulticlassModel:
-    r"""Classes as the outputs of a structured SVM: the machine of Crammer and Singer.
+    r"""Classes as the outputs of a structured SVM, as in Crammer and Singer's SVM.
 
     The scores of an example are linear in its features, without an intercept; add a constant
     column to have one.
