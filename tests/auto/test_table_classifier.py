@@ -342,3 +342,10 @@ def test_y_and_target_exclude_each_other():
     X, y = wine()
     with pytest.raises(ValueError, match="y or target="):
         TableClassifier().fit(X, y, target="ash")
+
+
+@pytest.mark.parametrize("given", [{"drop": "kind"}, {"drop": ["ash", "kind"]}, {"id": "kind"}])
+def test_the_labels_are_neither_dropped_nor_names(given, tmp_path):
+    (tmp_path / "t.csv").write_text("ash,kind\n1,a\n2,b\n")
+    with pytest.raises(ValueError, match="'kind', which holds the labels"):
+        TableClassifier(**given).fit(tmp_path / "t.csv", target="kind")

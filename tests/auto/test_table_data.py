@@ -226,11 +226,12 @@ def test_archives_and_svmlight(tmp_path):
         ("t.npz", "nonsense", "not a NumPy archive"),
         ("t.svmlight", "1 a:b\n", "not an svmlight file"),
         ("t.jpg", "x", r"not a table \("),
-        ("t.csv.gz", "not packed", "not a text in UTF-8"),
+        ("t.csv.gz", "not packed", "cannot be read"),
+        ("t.csv", "a,b\n\udce9,2\n", "not a text in UTF-8"),
     ],
 )
 def test_bad_files(tmp_path, name, text, message):
-    (tmp_path / name).write_text(text)
+    (tmp_path / name).write_text(text, errors="surrogateescape")
     with pytest.raises(ValueError, match=message):
         read_table(tmp_path / name)
 

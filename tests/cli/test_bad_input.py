@@ -138,6 +138,29 @@ def test_outputs_are_tried_before_the_work(trained, photos, cli):
         assert "/proc: cannot write there" in only_line(cli(*words, code=2))
 
 
+def test_inputs_are_never_overwritten(trained, photos, tmp_path, cli):
+    """Neither by --force nor by the files that need none, whatever the path to them."""
+    table, image = tmp_path / "t.csv", next(photos.rglob("*.png"))
+    table.write_text("width,y\n" + "1,thin\n9,thick\n" * 3)
+    (tmp_path / "link").symlink_to(table)
+    model = tmp_path / "m.hilbin"
+    cli("train", table, "--target", "y", "-o", model, "--jobs", "1")
+    before = {path: path.read_bytes() for path in (table, model, image, trained.output)}
+    for words in (
+        ("train", table, "--target", "y", "--force", "-o", table),
+        ("train", table, "--target", "y", "--force", "-o", tmp_path / "link"),
+        ("eval", model, table, "--csv", table),
+        ("eval", model, table, "--report", model),
+        ("predict", model, table, "--csv", table),
+        ("explain", trained.output, image, "--force", "-o", image),
+        ("cluster", table, "--csv", table),
+        ("cluster", table, "--report", table),
+        ("similar", table, "--force", "-o", table),
+    ):
+        assert "is an input of this command" in only_line(cli(*words, code=2))
+    assert before == {path: path.read_bytes() for path in before}
+
+
 @pytest.mark.parametrize("verb", ["predict", "info"])
 def test_bad_model_files(trained, tmp_path, cli, photos, verb):
     more = [photos] if verb == "predict" else []

@@ -90,6 +90,19 @@ def test_networks_that_do_not_fit(photos, tmp_path, cli, wrong, message):
     assert "net.onnx" in line
 
 
+def test_weights_in_another_file(photos, tmp_path, cli):
+    """The message says how to put them into the network's file."""
+    path = write(tmp_path / "net.onnx")
+    model = onnx.load(path)
+    apart = {"save_as_external_data": True, "location": "weights", "size_threshold": 0}
+    model.graph.initializer[0].CopyFrom(onnx.numpy_helper.from_array(np.float32([0.5]), "half"))
+    onnx.save(model, path, **apart)
+    words = ("train", photos, "-o", tmp_path / "m.hilbin", "--features", f"onnx:{path},levels=1")
+    assert f"onnx.save(onnx.load('{path}'), '{path}')" in complaint(cli(*words, code=2))
+    onnx.save(onnx.load(path), path)
+    cli(*words)
+
+
 def test_a_network_that_is_cut_off(photos, tmp_path, cli):
     path = write(tmp_path / "net.onnx")
     path.write_bytes(path.read_bytes()[:100])

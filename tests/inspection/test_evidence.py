@@ -17,6 +17,7 @@ from hilbin.estimators import IntersectionSVC, KernelSVC, MapRidgeClassifier
 from hilbin.inspection import (
     class_scores,
     collect_evidence,
+    contributions,
     find_duplicates,
     suspicious_labels,
 )
@@ -56,6 +57,32 @@ def test_a_report_of_any_classifier(model, frame, tmp_path):
     assert ("Reliability of the probabilities" in page) == has
     assert "Most important features" in page
     assert ("petal width (cm)" if frame else "x3") in page
+    for i in (0, 40, 74):
+        assert_reasons(model, found, X[1::2], i)
+    assert page.count('class="plain reasons"') >= 4
+
+
+def assert_reasons(model, found, X, i):
+    """All four columns are named: they sum to the lead, or are what it loses without each."""
+    a, b = np.argsort(-found.scores[i])[:2]
+    told = {one["feature"]: one for one in found.reasons(i, a, b)}
+    names = list(getattr(X, "columns", [f"x{j}" for j in range(4)]))
+    values = np.asarray(X)
+    direction = np.eye(3)[a] - np.eye(3)[b]
+    if found.exact:
+        adds = contributions(model, X[i : i + 1]).values[0] @ direction
+    else:
+        adds = np.empty(4)
+        for j in range(4):
+            without = X[i : i + 1].copy()
+            without[names[j] if hasattr(X, "columns") else (0, j)] = np.median(values[:, j])
+            adds[j] = (class_scores(model, X[i : i + 1]) - class_scores(model, without))[
+                0
+            ] @ direction
+    for j, name in enumerate(names):
+        assert told.get(name, {"adds": 0})["adds"] == pytest.approx(adds[j], abs=1e-9)
+        assert told.get(name, {"value": values[i, j]})["value"] == values[i, j]
+    assert found.exact == found.importances.exact
 
 
 def test_two_classes_and_sparse_rows(tmp_path):

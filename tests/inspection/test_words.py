@@ -1,5 +1,7 @@
 """Visual words: what columns stand for, which words matter, and where they are in an image."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from sklearn.ensemble import RandomForestClassifier
@@ -10,7 +12,9 @@ from hilbin.estimators import IntersectionSVC
 from hilbin.images import (
     FHOG,
     Centrist,
+    OnnxFeatures,
 )
+from hilbin.images.onnx_features import NetworkOutput
 from hilbin.inspection import (
     ImageColumn,
     Importances,
@@ -48,6 +52,32 @@ def test_columns_are_words_in_cells(features, photos):
         *(f"sift word {w}, whole image" for w in range(12)),
         *(f"color word {w}, whole image" for w in range(27)),
     ]
+
+
+def test_columns_of_networks_are_channels_in_cells():
+    """The names are those of the transformer, with the place of a cell in words."""
+    outputs = [
+        NetworkOutput("map", 3, True, ((1, 1), (2, 2)), (1.0, 1.0)),
+        NetworkOutput("mid", 2, False, ((1, 1), (3, 1)), (1.0, 1.0)),
+    ]
+    net = OnnxFeatures("net.onnx")
+    net.outputs_ = outputs
+    names = net.get_feature_names_out().tolist()
+    found = [image_column(net, j, "onnx") for j in range(len(names))]
+    for name, column in zip(names, found, strict=True):
+        assert str(replace(column, cut=(1, 1))).split()[-1] == str(column.word)
+        assert name.split(",")[0].split()[:2] == [*column.part.split()[1:2], str(column.word)]
+        assert ("negative" in name) == ("negative" in column.part)
+        row, place = divmod(column.cell, column.cut[1])
+        where = f"row {row + 1} of {column.cut[0]}, column {place + 1} of {column.cut[1]}"
+        assert (where in name) == (column.cut != (1, 1))
+    assert str(found[0]) == "onnx map 0"
+    assert str(found[-1]) == "onnx mid 1, row 3 of 3, column 1 of 1"
+    values = np.arange(len(names), dtype=float)
+    sums = sum_by_word(net, values, "onnx")
+    assert len(sums) == 3 * 2 + 2
+    ours = [j for j, name in enumerate(names) if name.startswith("map 1 negative")]
+    assert sums["onnx map negative 1"] == values[ours].sum()
 
 
 def test_words_are_summed_over_cells(features):

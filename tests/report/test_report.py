@@ -88,6 +88,24 @@ def test_a_table_without_pictures(evidence_of, page_of):
     assert len(page.data["rest"]) == 60
 
 
+def test_reasons_of_rows(evidence_of, page_of):
+    asked = []
+
+    def reasons(i, a, b):
+        asked.append((i, a, b))
+        return [{"feature": "<hue>", "value": 0.25, "adds": -1.5}]
+
+    evidence = evidence_of(images=False, reasons=reasons, exact_note="Told of parts.")
+    page = page_of(evidence)
+    assert "&lt;hue&gt;" in page.raw
+    assert page.words.count("-1.5") == len(asked) > 0
+    assert "Told of parts." in page.words
+    for i, a, b in asked:
+        assert a == evidence.scores[i].argmax() != b
+        assert evidence.truth[i] in (a, b)
+    assert "<hue>" not in page_of(evidence_of(images=False)).raw
+
+
 def test_pictures_without_heat_maps(evidence_of, page_of):
     page = page_of(evidence_of(heat=None))
     assert "against" in page.words

@@ -229,6 +229,9 @@ class TableClassifier(AutoClassifier):
         """Return a table and its labels."""
         if y is not None and target is not None:
             raise ValueError("give y or target=, not both")
+        left_out = [self.drop] if isinstance(self.drop, str | int) else list(self.drop or [])
+        if target is not None and target in [self.id, *left_out]:
+            raise ValueError(f"drop or id names the column {target!r}, which holds the labels")
         if y is None and isinstance(X, str | os.PathLike):
             return read_labeled(X, target)
         table = as_table(X)
@@ -314,8 +317,12 @@ class TableClassifier(AutoClassifier):
             parts = additive(self._classifier)
             scores = class_scores(self._classifier, rows) if parts is None else parts.scores(rows)
         whence = f"{Path(X).name}:" if isinstance(X, str | os.PathLike) else "row "
-        names = [f"{whence}{i + 1}" for i in kept]
-        return Tested(rows, names, names, truth, scores, table.source, digest, unknown)
+        paths = [f"{whence}{i + 1}" for i in kept]
+        ids = self.row_names(table)
+        names = (
+            paths if ids is None else [f"{p}, {ids[i]}" for p, i in zip(paths, kept, strict=True)]
+        )
+        return Tested(rows, names, paths, truth, scores, table.source, digest, unknown)
 
     def _shown(self, tested: Tested) -> dict[str, Any]:
         return {"feature_names": self.model_[0].get_feature_names_out().tolist()}

@@ -9,6 +9,7 @@ import gzip
 import io
 import os
 import re
+import zlib
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -333,8 +334,10 @@ def _open_text(file: Path) -> io.StringIO:
     try:
         with opened(file, "rb") as stream:
             return io.StringIO(stream.read().decode("utf-8-sig"), newline="")
-    except (OSError, EOFError, UnicodeDecodeError) as error:
+    except UnicodeDecodeError as error:
         raise ValueError(f"{file}: not a text in UTF-8: {error}") from None
+    except (OSError, EOFError, zlib.error) as error:
+        raise ValueError(f"{file}: cannot be read: {error}") from None
 
 
 def _csv_columns(file: Path, suffix: str) -> tuple[list[str], list[list[Any]]]:

@@ -13,9 +13,10 @@ from typing import Any
 
 import typer
 
-from hilbin.files import write_whole
+from hilbin.files import require_writable, write_whole
 
 DONE, SOME_UNREADABLE, FAILED, BUG, INTERRUPTED = 0, 1, 2, 70, 130
+FileName = str | os.PathLike[str]
 FORMULA = ("=", "+", "-", "@", "\t", "\r")  # what a spreadsheet takes for a formula begins so
 
 
@@ -56,8 +57,26 @@ def command(function: Callable[..., int]) -> Callable[..., None]:
     return run
 
 
-def require_new(output: str | os.PathLike[str], force: bool) -> None:
-    """Raise if a file to write exists, unless it may be overwritten."""
+def require_output(
+    output: FileName | None, inputs: Iterable[FileName | None], *, force: bool = True
+) -> None:
+    """Raise if a file cannot be written, is an input, or exists and may not be overwritten.
+
+    Parameters
+    ----------
+    output : path or None
+        The file to write, if any.
+    inputs : iterable of path or None
+        Files and folders that the command reads.
+    force : bool, default=True
+        Whether an existing file may be overwritten.
+    """
+    if output is None:
+        return
+    require_writable(output)
+    for name in filter(None, inputs):
+        if os.path.exists(output) and os.path.exists(name) and os.path.samefile(output, name):
+            raise InputError(f"{os.fspath(output)}: is an input of this command; name another file")
     if not force and os.path.lexists(output):
         raise InputError(f"{os.fspath(output)}: exists already; --force overwrites it")
 

@@ -20,7 +20,7 @@ from hilbin.cli._outcome import (
     command,
     complain,
     complain_of,
-    require_new,
+    require_output,
     write_text,
 )
 from hilbin.cli.detect.app import app as detect_app
@@ -112,10 +112,8 @@ def eval_command(
 ) -> int:
     """Evaluate a model on labeled images or a table that it has not seen."""
     from hilbin.cli.eval import as_csv, complaints, evaluate
-    from hilbin.files import require_writable
 
-    if csv_file is not None:
-        require_writable(csv_file)
+    require_output(csv_file, (model, source))
     outcome = evaluate(model, source, report=report, jobs=jobs, console=Console(quiet))
     for line in complaints(outcome):
         complain(line)
@@ -145,10 +143,8 @@ def predict_command(
 ) -> int:
     """Predict the labels of images or table rows."""
     from hilbin.cli.predict import as_csv, as_lines, predict
-    from hilbin.files import require_writable
 
-    if csv_file is not None:
-        require_writable(csv_file)
+    require_output(csv_file, (model, *paths))
     found = predict(
         model, paths, top=top, reject=reject, sort_into=sort_into, jobs=jobs, console=Console(quiet)
     )
@@ -179,12 +175,9 @@ def explain_command(
 ) -> int:
     """Explain the predicted label of an image or a table row."""
     from hilbin.cli.explain import explain
-    from hilbin.files import require_writable
     from hilbin.images import ImageError
 
-    if output is not None:
-        require_new(output, force)
-        require_writable(output)
+    require_output(output, (model, example), force=force)
     try:
         why = explain(model, example, label=label, versus=versus, row=row, output=output, jobs=jobs)
     except ImageError as error:
@@ -226,11 +219,8 @@ def similar_command(
     """Find the images or table rows most similar to given ones."""
     from hilbin.cli import similar as verb
     from hilbin.cli._collections import CollectionOptions
-    from hilbin.files import require_writable
 
-    if output is not None:
-        require_new(output, force)
-        require_writable(output)
+    require_output(output, (source, among, network, *(examples or ())), force=force)
     images = (features, network, max_side, cache, keep_cache)
     options = CollectionOptions(source, *images, id_column, tuple(drop or ()), seed, jobs, among)
     found = verb.similar(
@@ -271,10 +261,9 @@ def cluster_command(
     """Divide images or table rows into clusters, without labels."""
     from hilbin.cli import cluster as verb
     from hilbin.cli._collections import CollectionOptions
-    from hilbin.files import require_writable, write_whole
+    from hilbin.files import write_whole
 
-    if csv_file is not None:
-        require_writable(csv_file)
+    require_output(csv_file, (source,))
     images = (features, network, max_side, cache, keep_cache)
     options = CollectionOptions(source, *images, id_column, tuple(drop or ()), seed, jobs)
     found = verb.cluster(

@@ -9,9 +9,8 @@ from typing import Any
 from hilbin.auto import Clustering, ImageCollection
 from hilbin.cli._collections import CollectionOptions, opened, unreadable_of
 from hilbin.cli._console import Console
-from hilbin.cli._outcome import InputError, csv_text, one_line
+from hilbin.cli._outcome import InputError, csv_text, one_line, require_output
 from hilbin.cli._sorting import copy_into
-from hilbin.files import require_writable
 
 SHOWN = 3  # typical examples, and differences, of a line
 
@@ -76,8 +75,7 @@ def cluster(
     [0, 1, 0]
     """
     console = Console(quiet=True) if console is None else console
-    if report is not None:
-        require_writable(report)
+    require_output(report, (options.source,))
     with opened(options, console, report) as collection:
         of_images = isinstance(collection, ImageCollection)
         if sort_into is not None and not of_images:

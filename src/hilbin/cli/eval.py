@@ -11,8 +11,7 @@ from hilbin import parallel
 from hilbin.auto import Evaluation, Mistake
 from hilbin.cli._console import Console
 from hilbin.cli._models import load_model, of_images
-from hilbin.cli._outcome import InputError, csv_text
-from hilbin.files import require_writable
+from hilbin.cli._outcome import InputError, csv_text, require_output
 
 
 def evaluate(
@@ -47,8 +46,7 @@ def evaluate(
     evaluation : Evaluation
     """
     console = Console(quiet=True) if console is None else console
-    if report is not None:
-        require_writable(report)
+    require_output(report, (model, source))
     loaded = load_model(Path(model))
     if not Path(source).exists():
         raise InputError(f"{source}: there is no such file or folder")

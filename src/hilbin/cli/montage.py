@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from hilbin.auto import ImageCollection
 from hilbin.cli._collections import CollectionOptions, opened, unreadable_of
 from hilbin.cli._console import Console
-from hilbin.cli._outcome import InputError, require_new
-from hilbin.files import require_writable
+from hilbin.cli._outcome import InputError, require_output
 
 
 @dataclass(frozen=True)
@@ -63,8 +62,7 @@ def montage(
     mounted : Mounted
     """
     console = Console(quiet=True) if console is None else console
-    require_writable(output)
-    require_new(output, force)
+    require_output(output, (options.source,), force=force)
     if options.is_table:
         raise InputError(f"{options.source}: a montage is of images, not of table rows")
     with opened(options, console, output) as collection:

@@ -19,8 +19,7 @@ from hilbin.auto import ImageClassifier, TableClassifier
 from hilbin.auto.image_data import Cache
 from hilbin.auto.table_data import SUFFIXES, SVMLIGHT
 from hilbin.cli._console import Console
-from hilbin.cli._outcome import InputError, require_new
-from hilbin.files import require_writable
+from hilbin.cli._outcome import InputError, require_output
 from hilbin.images import UnreadableImageWarning
 from hilbin.images.folders import ImageListError
 
@@ -242,8 +241,8 @@ def check(options: TrainOptions) -> None:
     if options.budget is not None:
         seconds_of(options.budget)
     require_seed(options.seed)
-    require_writable(options.output)
-    require_new(options.output, options.force)
+    inputs = options.source, options.network
+    require_output(options.output, inputs, force=options.force)
 
 
 def require_seed(seed: int) -> None:

@@ -151,6 +151,11 @@ def _session(content: bytes, name: str) -> Any:
     try:
         return onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
     except Exception as error:  # onnxruntime's errors have no base class of their own
+        if "external data" in str(error).lower():
+            raise ValueError(
+                f"{name} has its weights in another file; put them into it: "
+                f"onnx.save(onnx.load({name!r}), {name!r})"
+            ) from None
         raise ValueError(
             f"{name} is not a network that onnxruntime can read, or it is cut off: "
             f"{_first_line(error)}"

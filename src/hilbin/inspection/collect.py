@@ -20,6 +20,7 @@ from hilbin.images._base import ImageTransformer
 from hilbin.inspection.additive import additive, shape_functions
 from hilbin.inspection.duplicates import names_of_images
 from hilbin.inspection.evidence import Duplicate, Evidence, Shape, Suspicion
+from hilbin.inspection.explanation import COLUMNS_NOTE, LEFT_OUT_NOTE, explain_row
 from hilbin.inspection.heat_maps import ImageExplainer
 from hilbin.inspection.importances import (
     Importances,
@@ -37,6 +38,7 @@ from hilbin.inspection.words import MOST_WORDS, visual_words
 
 SAMPLE = 300  # rows from which importances are told
 MOST_LEFT_OUT = 30_000  # changed rows that are scored where columns are left out in turn
+REASONS = 5  # columns that are named for a row
 FEWEST_ROWS = 10  # of a sample that says something
 
 
@@ -239,9 +241,29 @@ def _learned_from_table(
         rows = min(SAMPLE, MOST_LEFT_OUT // max(1, _values_per_row(X)))
         if rows < min(FEWEST_ROWS, X.shape[0]):
             return {}
-        return {"importances": importances(model, X, feature_names=names, max_rows=rows)}
+        found = importances(model, X, feature_names=names, max_rows=rows)
+        return {"importances": found, **_reasons(model, tested, names)}
     found = importances(parts, X, feature_names=names, max_rows=SAMPLE)
-    return {"importances": found, "features": _shapes(parts, X, found)}
+    shapes = _shapes(parts, X, found)
+    return {"importances": found, "features": shapes, **_reasons(model, tested, names)}
+
+
+def _reasons(model: Any, tested: _Tested, names: Sequence[str]) -> dict[str, Any]:
+    """Return what tells why a row has its prediction."""
+
+    def reasons(i: int, a: int, b: int) -> list[dict[str, Any]]:
+        why = explain_row(
+            model, tested.X, i, class_=model.classes_[a], versus=model.classes_[b],
+            feature_names=names, probabilities=np.zeros(len(model.classes_)), top=REASONS,
+        )  # fmt: skip
+        return why.features
+
+    exact = additive(model) is not None
+    return {
+        "reasons": reasons,
+        "exact": exact,
+        "exact_note": COLUMNS_NOTE if exact else LEFT_OUT_NOTE,
+    }
 
 
 def _values_per_row(X: Any) -> int:

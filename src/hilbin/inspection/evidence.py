@@ -170,10 +170,14 @@ class Evidence:
     heat : callable, optional
         ``heat(i, k)`` is the heat map of class ``k`` on image ``i``, which distributes the score
         over the pixels: a float array of shape (h, w), of any size.
+    reasons : callable, optional
+        ``reasons(i, a, b)`` are the columns of row ``i`` that matter most for the lead of class
+        ``a`` over class ``b``: a sequence of mappings with ``feature``, ``value`` and ``adds``.
     intercept : array-like of shape (n_classes,), optional
         What a score has beside the sum of its heat map. With it, the page checks the sums.
     exact : bool, default=True
-        Whether the heat maps are meant to sum to the scores minus the intercept.
+        Whether the heat maps are meant to sum to the scores minus the intercept, or what all
+        columns add to a lead to that lead.
     exact_note : str, default=""
         A sentence on how the heat maps were made, or why they are not exact.
     baselines : mapping of str to float, optional
@@ -228,6 +232,7 @@ class Evidence:
     probabilities: Any = None
     picture: Callable[[int], Array] | None = None
     heat: Callable[[int, int], Array] | None = None
+    reasons: Callable[[int, int, int], Sequence[Mapping[str, Any]]] | None = None
     intercept: Any = None
     exact: bool = True
     exact_note: str = ""

@@ -41,7 +41,8 @@ class ImageColumn:
     words : WordSource or None
         Where the words come from; None if it is no word.
     word : int
-        Number of the word, or of the column within its features.
+        Number of the word, of the channel of a network's output, or of the column within its
+        features.
     cut, cell : (int, int) and int
         Into how many rows and columns of cells the image is cut, and which of them it is.
     weight : float, default=1
@@ -64,9 +65,10 @@ class ImageColumn:
     weight: float = 1.0
 
     def __str__(self) -> str:
+        place = f", {cell_name(self.cut, self.cell)}"
         if self.words is None:
-            return f"{self.part} {self.word}"
-        return f"{self.part} word {self.word}, {cell_name(self.cut, self.cell)}"
+            return f"{self.part} {self.word}{place if self.cut != WHOLE else ''}"
+        return f"{self.part} word {self.word}{place}"
 
 
 def cell_name(cut: tuple[int, int], cell: int) -> str:
@@ -129,8 +131,23 @@ def image_column(features: Any, column: int, name: str = "feature") -> ImageColu
         cell, direction = divmod(column, features.n_dimensions)
         row, place = divmod(cell, across)
         return ImageColumn(f"{name} row {row + 1}, column {place + 1}, number", None, direction + 1)
-    kind = "output" if isinstance(features, OnnxFeatures) else "feature"
-    return ImageColumn(f"{name} {kind}", None, column + 1)
+    if isinstance(features, OnnxFeatures):
+        return _channel(features, column, name)
+    return ImageColumn(f"{name} feature", None, column + 1)
+
+
+def _channel(features: OnnxFeatures, column: int, name: str) -> ImageColumn:
+    """Say which channel of which output of a network a column is, and where."""
+    ends = np.cumsum([output.n_features for output in features.outputs_])
+    at = int(np.searchsorted(ends, column, side="right"))
+    output = features.outputs_[at]
+    of_cell = output.n_channels * (2 if output.signed else 1)
+    cell, channel = divmod(column - int(ends[at]) + output.n_features, of_cell)
+    sizes = [rows * columns for rows, columns in output.cuts]
+    level = int(np.searchsorted(np.cumsum(sizes), cell, side="right"))
+    negative, channel = divmod(channel, output.n_channels)
+    part = f"{name} {output.name}{' negative' if negative else ''}"
+    return ImageColumn(part, None, channel, output.cuts[level], cell - sum(sizes[:level]))
 
 
 def whole_image_words(features: Any) -> Array:
@@ -150,9 +167,9 @@ def whole_image_words(features: Any) -> Array:
 
 
 def sum_by_word(features: Any, values: Array, name: str = "feature") -> dict[str, float]:
-    """Sum the values of all columns of the same word, whatever cell it is in.
+    """Sum the values of all columns of the same word, or channel, whatever cell it is in.
 
-    Columns that are no words stay as they are.
+    Other columns stay as they are.
 
     Parameters
     ----------
@@ -185,7 +202,11 @@ def sum_by_word(features: Any, values: Array, name: str = "feature") -> dict[str
         words = features.words_ if isinstance(features, SpatialPyramid) else features
         sums = values.reshape(-1, words.n_words).sum(axis=0).tolist()
         return {f"{name} word {word}": value for word, value in enumerate(sums)}
-    return {str(image_column(features, j, name)): float(v) for j, v in enumerate(values)}
+    found = {}
+    for j, value in enumerate(values.tolist()):
+        column = str(replace(image_column(features, j, name), cut=WHOLE, cell=0))
+        found[column] = found.get(column, 0.0) + value
+    return found
 
 
 # the most important words

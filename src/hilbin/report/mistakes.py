@@ -1,5 +1,7 @@
 """Which examples are mistaken: the confusion matrix, a gallery, and mistakes with heat maps."""
 
+from typing import Any
+
 import numpy as np
 
 from hilbin._arrays import Array
@@ -217,6 +219,11 @@ def _lead(context: Context, wrong: int, shown: int) -> str:
             " In a heat map, red parts of the image raise the score of the class, blue parts lower "
             "it; both heat maps of a card have one scale."
         )
+    if context.evidence.reasons:
+        lead += (
+            " Listed are the columns that matter most, and what each adds to the score of the "
+            f"predicted class minus that of the other. {context.evidence.exact_note}"
+        )
     return lead
 
 
@@ -242,8 +249,9 @@ def _card(context: Context, i: int) -> tuple[Html, float]:
         pictures = fill('<div class="trio">{parts}</div>', parts=join(parts))
     card = fill(
         '<article class="card"><h3>{verdict}</h3><p class="file">{name}</p>{pictures}{scores}'
-        "</article>",
+        "{reasons}</article>",
         pictures=pictures,
+        reasons=_reasons(context, i, predicted, other),
         verdict=_verdict(context, predicted, other, right),
         name=file_name(context.name(i)),
         scores=Html("") if evidence.heat else _scores(context, i, predicted, other),
@@ -265,6 +273,31 @@ def _scores(context: Context, i: int, predicted: int, other: int) -> Html:
         a=context.score(i, predicted),
         b=context.score(i, other),
     )
+
+
+def _reasons(context: Context, i: int, predicted: int, other: int) -> Html:
+    """List what adds most to the lead of the predicted class, or takes most from it."""
+    if context.evidence.reasons is None:
+        return Html("")
+    rows = join(
+        fill(
+            '<tr><th scope="row">{feature}</th><td>{value}</td><td>{adds}</td></tr>',
+            feature=one["feature"],
+            value=_value(one["value"]),
+            adds=f"{one['adds']:+.3g}",
+        )
+        for one in context.evidence.reasons(i, predicted, other)
+    )
+    return fill(
+        '<table class="plain reasons"><thead><tr><th scope="col">feature</th>'
+        '<th scope="col">value</th><th scope="col">adds</th></tr></thead><tbody>{rows}</tbody>'
+        "</table>",
+        rows=rows,
+    )
+
+
+def _value(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 def _framed(shown: Html, kind: str, label: str, score: str = "") -> Html:

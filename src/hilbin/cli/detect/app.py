@@ -7,7 +7,15 @@ import typer
 from hilbin.cli import _arguments as arguments
 from hilbin.cli._console import Console
 from hilbin.cli._help import Command, Group
-from hilbin.cli._outcome import DONE, FAILED, SOME_UNREADABLE, command, complain_of, write_text
+from hilbin.cli._outcome import (
+    DONE,
+    FAILED,
+    SOME_UNREADABLE,
+    command,
+    complain_of,
+    require_output,
+    write_text,
+)
 
 app = typer.Typer(
     name="detect",
@@ -70,10 +78,9 @@ def run_command(
     """Find things in images."""
     from hilbin.cli.detect.run import as_csv, as_lines, as_values, run_detector
     from hilbin.detect import write_boxes
-    from hilbin.files import require_writable
 
     for file in filter(None, (csv_file, xml_file)):
-        require_writable(file)
+        require_output(file, (model, *paths))
     found = run_detector(
         model, paths, threshold=threshold, draw=draw, jobs=jobs, console=Console(quiet)
     )
@@ -105,10 +112,8 @@ def eval_command(
 ) -> int:
     """Evaluate a detector on boxes that it has not seen."""
     from hilbin.cli.detect.eval import as_csv, as_values, evaluate
-    from hilbin.files import require_writable
 
-    if csv_file is not None:
-        require_writable(csv_file)
+    require_output(csv_file, (model, source))
     found = evaluate(model, source, label=label, report=report, jobs=jobs, console=Console(quiet))
     complain_of(found.unreadable)
     if csv_file is not None:

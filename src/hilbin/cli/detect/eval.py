@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 
 from hilbin.cli._console import Console
-from hilbin.cli._outcome import InputError, csv_text
+from hilbin.cli._outcome import InputError, csv_text, require_output
 from hilbin.cli.detect.files import computing, load_detector, read_records, stages
 from hilbin.detect import DetectorEvaluation, evaluate_detector, read_boxes
-from hilbin.files import require_writable
 from hilbin.report import write_detector_report
 
 MISTAKES = ("kind", "path", "xmin", "ymin", "xmax", "ymax", "score", "overlap")
@@ -48,8 +47,7 @@ def evaluate(
     evaluation : DetectorEvaluation
     """
     console = Console(quiet=True) if console is None else console
-    if report is not None:
-        require_writable(report)
+    require_output(report, (model, source))
     detector, about = load_detector(model)
     records = read_records(source, label or _learned_label(source, about))
     with computing(jobs), stages(console) as callback:

@@ -12,11 +12,10 @@ from typing import Any
 from hilbin import persist
 from hilbin.cache import ArrayCache
 from hilbin.cli._console import Console
-from hilbin.cli._outcome import one_line, require_new
+from hilbin.cli._outcome import one_line, require_output
 from hilbin.cli.detect.files import computing, read_records, stages
 from hilbin.cli.train import require_seed, seconds_of, size_of
 from hilbin.detect import DeformableDetector, ImageBoxes
-from hilbin.files import require_writable
 from hilbin.images import UnreadableImageWarning
 
 LISTED = 10  # boxes that are named
@@ -142,8 +141,7 @@ def train_detector(options: DetectOptions, console: Console | None = None) -> Tr
     """
     console = Console(quiet=True) if console is None else console
     require_seed(options.seed)
-    require_writable(options.output)
-    require_new(options.output, options.force)
+    require_output(options.output, (options.source,), force=options.force)
     detector = options.detector()
     records = read_records(options.source, options.label)
     with warnings.catch_warnings(record=True) as caught:
