@@ -290,7 +290,7 @@ def median_distance(mask: Array) -> float:
 def _strips(x: View, cells: Array) -> Array:
     """Return places by the first component along the longer side, by the second across."""
     n = len(x)
-    found = components(x.gram) if x.features is None else _feature_components(x.features)
+    found = components(x.gram)[0] if x.features is None else _feature_components(x.features)
     longer = int(np.argmax(np.ptp(cells, axis=0)[::-1])) if n else 0  # 0: columns are strips
     along, across = cells[:, 1 - longer], cells[:, longer]
     order = np.lexsort((across, along))
