@@ -115,7 +115,7 @@ def as_views(X: Any, Y: Any, kernel_x: Any, kernel_y: Any, *, fewest: int) -> tu
     if len(x) != len(y):
         raise ValueError(f"X and Y must be views of the same rows: they have {len(x)} and {len(y)}")
     if len(x) < fewest:
-        raise ValueError(f"X has {len(x)} rows, but at least {fewest} are needed")
+        raise ValueError(f"X must have at least {fewest} rows, got {len(x)}")
     return x, y
 
 
