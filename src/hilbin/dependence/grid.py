@@ -181,7 +181,8 @@ class Grid:
         """Return the kernel between the cells of some numbers and others."""
         (r, c), (s, d) = self.cells[places].T, self.cells[others].T
         rows, columns = self.factors
-        found: Array = rows[np.ix_(r, s)] * columns[np.ix_(c, d)]
+        found: Array = rows.take(s, axis=1).take(r, axis=0)
+        found *= columns.take(d, axis=1).take(c, axis=0)
         return found
 
     def field(self, values: Array, places: Array, power: int = 1) -> Array:
