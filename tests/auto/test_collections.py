@@ -324,8 +324,9 @@ def test_bad_numbers(collection):
 
 def test_pictures_that_are_all_alike(tmp_path):
     collection = ImageCollection("centrist+color").fit([np.full((20, 20, 3), 99, np.uint8)] * 5)
-    with pytest.raises(ValueError, match="n_clusters=2 is more than the 1 different"):
+    with pytest.raises(ValueError, match="n_clusters=2, but of the 5 images only 1 is different"):
         collection.cluster(2)
+    assert collection.cluster().labels.tolist() == [0] * 5
     assert collection.cluster(1).labels.tolist() == [0] * 5
     assert collection.duplicates() == [[f"image {i}" for i in range(1, 6)]]
     assert len(collection.montage(tmp_path / "wall.html").cells) == 5

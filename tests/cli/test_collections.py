@@ -169,7 +169,7 @@ def test_bad_input(cli, photos, table, trained, tmp_path):
         (["cluster", one(tmp_path / "one"), *FAST], "only one image"),
         (["montage", tmp_path / "one", *wall, *FAST], "only one image"),
         (["cluster", photos, "--clusters", "19", *FAST], "more than the 18 images"),
-        (["cluster", constant(tmp_path / "same"), "--clusters", "2", *FAST], "1 different"),
+        (["cluster", constant(tmp_path / "same"), "--clusters", "2", *FAST], "only 1 is"),
         (["similar", photos, *FAST], "say which images"),
         (["similar", photos, photo, "--row", "1", *FAST], "--row is for tables"),
         (["similar", photos, tmp_path / "no.png", *FAST], "cannot be read"),
@@ -185,7 +185,15 @@ def test_bad_input(cli, photos, table, trained, tmp_path):
         (["cluster", table, "--sort-into", tmp_path / "x"], "--sort-into copies images"),
         (["montage", table, *wall], "a montage is of images"),
         (["cluster", photos, "--features", "sofa"], "'sofa' is not known"),
-        (["cluster", photo], "not a hilbin"),
+        (["cluster", photo], "not a hilbin model; needed is a folder of images, a table, or"),
     ]
     for arguments, message in cases:
-        assert message in cli(*arguments, code=2).stderr
+        done = cli(*arguments, code=2)
+        assert message in done.stderr
+        assert done.stdout == ""
+
+
+def test_equal_images_are_one_cluster(cli, tmp_path):
+    done = cli("cluster", constant(tmp_path / "same"), *FAST)
+    assert done.stdout.startswith("cluster 1: ")
+    assert done.stdout.count("\n") == 1

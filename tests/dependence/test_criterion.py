@@ -134,7 +134,7 @@ def test_scores_see_more_than_correlation():
     [
         (lambda: hsic(X10, Y10[:9]), "10 and 9"),
         (lambda: hsic(X10[:3], Y10[:3], biased=False), "at least 4"),
-        (lambda: hsic_test(X10[:3], Y10[:3]), "X has 3 rows"),
+        (lambda: hsic_test(X10[:3], Y10[:3]), "at least 4 rows, got 3"),
         (lambda: hsic(np.triu(np.ones((3, 3))), X10[:3], "precomputed"), "X is not symmetric"),
         (lambda: hsic(X10, np.ones((3, 2)), None, "precomputed"), "Y must be square"),
         (lambda: hsic(X10, Y10, "gaussian"), "kernel_x must be a kernel"),
@@ -213,7 +213,7 @@ def test_constant_chunks():
         (lambda x, y: hsic([(x, y)], None, Linear(), Gaussian()), "kernel_y must be a map"),
         (lambda x, y: hsic(x, None, Linear(), Linear()), "Y is None: give a second"),
         (lambda x, y: hsic([x], None, Linear(), Linear()), "there is no second description"),
-        (lambda x, y: hsic([(x[:1], y[:1])], None, Linear(), Linear()), "at least 2 are needed"),
+        (lambda x, y: hsic([(x[:1], y[:1])], None, Linear(), Linear()), "at least 2 rows, got 1"),
         (
             lambda x, y: hsic_test([(x, y)], None, Linear(), Linear(), method="permutation"),
             "needs rows in memory",

@@ -28,13 +28,15 @@ def test_values():
     assert sorting.places.tolist() == [0, 3, 2, 6, 5, 4, 1]
 
 
-def test_a_shuffled_grid_is_found_again():
-    cells = grid(4, 4)
-    K = Gaussian(0.5).gram(cells)
-    order = np.random.default_rng(0).permutation(16)
-    sorting = kernelized_sorting(K[np.ix_(order, order)], K, **both, n_init=200)
-    assert sorting.objective == pytest.approx(20.257015, abs=1e-6)
+@given(seed=st.integers(0, 1000), shape=st.sampled_from([(4, 4), (5, 5), (3, 4), (8, 8)]))
+def test_a_shuffled_grid_is_found_again(seed, shape):
+    """Both components of a square grid have the same variance: solvers may turn them at will."""
+    K = Gaussian(0.5).gram(grid(*shape))
+    order = np.random.default_rng(seed).permutation(len(K))
+    sorting = kernelized_sorting(K[np.ix_(order, order)], K, **both)
     assert sorting.cka == pytest.approx(1)
+    if shape == (4, 4):
+        assert sorting.objective == pytest.approx(20.257015, abs=1e-6)
 
 
 @given(seed=st.integers(0, 1000), extra=st.integers(0, 2))

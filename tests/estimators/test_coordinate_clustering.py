@@ -134,6 +134,6 @@ def test_bad_input(model, rows, complaint):
 
 def test_fewer_different_rows_than_clusters():
     rows = np.repeat([[0.0, 1.0], [1.0, 0.0], [3.0, 3.0]], 4, axis=0)
-    with pytest.warns(ConvergenceWarning, match="3 different rows"):
+    with pytest.warns(ConvergenceWarning, match="fewer different rows of X: 3"):
         model = KernelPCAClustering(5, kernel=Gaussian(0.5)).fit(rows)
     assert np.unique(model.labels_).size == 3

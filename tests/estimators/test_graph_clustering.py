@@ -5,6 +5,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.cluster import SpectralClustering
 from sklearn.datasets import load_digits, make_moons
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score
 
 from hilbin.estimators import GraphClustering, KernelKMeans
@@ -75,8 +76,13 @@ def test_precomputed_and_sparse_rows():
 
 
 def test_equal_rows():
-    labels = GraphClustering(2).fit(np.ones((30, 2))).labels_
-    assert set(labels) <= {0, 1}
+    with pytest.warns(ConvergenceWarning, match="fewer different rows of X: 1"):
+        assert not GraphClustering(2).fit(np.ones((30, 2))).labels_.any()
+    rows = np.repeat([[0.0, 1.0], [5.0, 5.0]], 5, axis=0)
+    for X, kernel in ((rows, Gaussian()), (Gaussian().gram(rows), "precomputed")):
+        with pytest.warns(ConvergenceWarning, match="fewer different rows of X: 2"):
+            model = GraphClustering(3, kernel=kernel).fit(X)
+        assert model.labels_.tolist() == [0] * 5 + [1] * 5
 
 
 @pytest.mark.parametrize(

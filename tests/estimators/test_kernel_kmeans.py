@@ -169,11 +169,11 @@ def test_indefinite_matrices_end():
 
 def test_fewer_places_than_clusters():
     X = np.repeat([[0.0], [1.0]], 5, axis=0)
-    with pytest.warns(ConvergenceWarning, match="2 different rows"):
+    with pytest.warns(ConvergenceWarning, match="fewer different rows of X: 2"):
         model = KernelKMeans(4).fit(X)
     assert model.coef_.shape == (2, 2)
     assert model.inertia_ == 0
-    with pytest.warns(ConvergenceWarning, match="1 different rows"):
+    with pytest.warns(ConvergenceWarning, match="fewer different rows of X: 1"):
         KernelKMeans(2).fit(np.ones((5, 2)))
 
 

@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hilbin.kernels import GCS, Chi2, Exponential, Gaussian, Intersection, Laplace
-from hilbin.kernels.bandwidth import quantile_above
+from hilbin.kernels.bandwidth import quantile
+from hilbin.kernels.pairwise import Op, fold_upper, pairwise_sum, unfold_upper, upper_sums
 
 pytestmark = pytest.mark.filterwarnings("ignore:the Gram matrix of")
 DENSE = [kernel for kernel in KERNELS if not kernel.compact]
@@ -75,24 +76,56 @@ def test_symmetric_matrices_are_those_of_two_sides(kernel, n, n_jobs):
     np.testing.assert_array_equal(rounded, kernel.gram(X).astype(np.float32))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(
     seed=st.integers(0, 999),
-    n=st.integers(2, 40),
-    q=st.floats(0.001, 0.999),
-    distinct=st.sampled_from([1, 2, 5, 10**6]),
+    n=st.integers(1, 40) | st.integers(400, 30_000),
+    q=st.floats(0, 1),
+    distinct=st.sampled_from([1, 2, 5, 1000, 10**6]),
     size=st.sampled_from([1e-300, 1e-3, 1.0, 1e300]),
+    shape=st.sampled_from(["random", "ascending", "descending", "skewed"]),
     dtype=st.sampled_from([np.float32, np.float64]),
 )
-def test_quantiles_are_those_of_numpy(seed, n, q, distinct, size, dtype):
-    rng = np.random.default_rng(seed)
-    values = (rng.integers(distinct, size=(n, n)) * (size if dtype == np.float64 else 1.0)).astype(
-        dtype
-    )
-    pairs = values[np.triu_indices(n, 1)].astype(np.float64)
-    assert quantile_above(values, q) == pytest.approx(np.quantile(pairs, q), rel=1e-12)
+def test_quantiles_are_those_of_numpy(seed, n, q, distinct, size, shape, dtype):
+    values = np.random.default_rng(seed).integers(distinct, size=n).astype(np.float64)
+    if shape in ("ascending", "descending"):
+        values = np.sort(values)[:: 1 if shape == "ascending" else -1]
+    elif shape == "skewed":
+        values = values**4
+    scale = size / distinct**4 if dtype == np.float64 else 1.0
+    values = np.ascontiguousarray(values * scale, dtype)
+    wanted = np.quantile(values.astype(np.float64), q)
+    assert quantile(values, q) == pytest.approx(wanted, rel=1e-12, abs=0)
 
 
-def test_the_quantile_of_what_is_not_finite_is_none():
-    assert np.isnan(quantile_above(np.full((3, 3), np.inf), 0.5))
-    assert np.isnan(quantile_above(np.full((3, 3), np.nan), 0.5))
+@pytest.mark.parametrize("period", [2, 3, 16, 500, 1024])
+def test_an_unlucky_sample_changes_no_quantile(period):
+    """Values that repeat with a period may look different to a sample than they are."""
+    values = (np.arange(20_000) % period == 0).astype(float) + np.arange(20_000) * 1e-9
+    for q in (0.01, 0.49, 0.5, 0.51, 0.99):
+        assert quantile(values, q) == pytest.approx(np.quantile(values, q), rel=1e-12)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("n", [3, 10_000])
+def test_the_quantile_of_what_is_not_finite_is_none(value, n):
+    values = np.linspace(0, 1, n)
+    values[n // 2] = value
+    assert np.isnan(quantile(values, 0.5))
+
+
+@pytest.mark.parametrize("n", [1, 2, 5, 16, 96, 97, 250])
+@pytest.mark.parametrize("n_jobs", [1, 2])
+@pytest.mark.parametrize(
+    "op", [Op("squared", vanishes=False), Op("minimum")], ids=lambda op: op.name
+)
+def test_upper_halves(op, n, n_jobs):
+    X = np.random.default_rng(n).gamma(0.5, size=(n, 7))
+    above = np.triu_indices(n, 1)
+    for rows in (X, X.astype(np.float32), np.asfortranarray(X), X[::-1], sp.csr_array(X)):
+        K = pairwise_sum(op, rows, None, n_jobs)
+        upper = upper_sums(op, rows, n_jobs)
+        np.testing.assert_allclose(upper, K[above], rtol=1e-6, atol=1e-6)
+        assert upper.dtype == K.dtype
+        np.testing.assert_array_equal(fold_upper(K), K[above])
+        np.testing.assert_array_equal(unfold_upper(K[above], np.diag(K).copy()), K)

@@ -48,6 +48,9 @@ def test_the_data_of_a_montage(wall):
     page = wall.read_text()
     assert "<title>&lt;b&gt;</title>" in page
     assert "<i>0" not in page
+    side = data["side"]
+    hole = f'<i style="left:{2 * side}px;top:{side}px;width:{side}px;height:{side}px">'
+    assert page.count("<i style") == page.count(hole) == 1
 
 
 def test_many_pictures_are_small_and_on_several_sheets(tmp_path):

@@ -240,6 +240,20 @@ def test_a_sum_that_is_lost_after_its_end(data, shards, few, monkeypatch):
     assert_near(total, oracle(data[0]))
 
 
+def test_nothing_is_fetched_that_is_under_way(data, shards, few, monkeypatch):
+    """If a fetch is cut short, ``distributed`` may fail in all that follow."""
+    result, ended = distributed.Future.result, []
+
+    def asked(self, timeout=None):
+        ended.append(self.done())
+        return result(self, timeout)
+
+    monkeypatch.setattr(distributed.Future, "result", asked)
+    assert_near(fold(as_chunks(shards, rows=5), make_of(), client=few), oracle(data[0]))
+    assert ended
+    assert all(ended)
+
+
 def test_a_wait_that_ends_without_a_result_is_repeated(data, shards, few, monkeypatch):
     """On a busy machine ``distributed`` may return from a wait without result and without error."""
     result, failed = distributed.Future.result, []

@@ -15,6 +15,7 @@
 #include "neighbors.hpp"
 #include "order.hpp"
 #include "series.hpp"
+#include "upper.hpp"
 
 using namespace nb::literals;
 
@@ -139,6 +140,8 @@ template <class Index> std::pair<int64_t, std::string> check_csr(Vector<const In
   return {-1, ""};
 }
 
+size_t pairs_of(size_t n) { return n * (n - (n > 0)) / 2; }
+
 template <class T> void define_pairwise(nb::module_& m, const char* panel_rows_name) {
   using Values = Vector<const T>;
   using ValueList = std::vector<Values>;
@@ -199,12 +202,41 @@ template <class T> void define_pairwise(nb::module_& m, const char* panel_rows_n
   }, "op"_a, "numbers"_a, "zero"_a, "n_features"_a, "x"_a, "x_indices"_a, "x_indptr"_a, "y"_a, "y_indices"_a,
      "y_indptr"_a, "vanishes"_a, "out"_array, "begin"_a, "end"_a, "upper"_a);
 
-  m.def("ranked_above", [](Matrix<const T> values, ptrdiff_t rank) {
+  m.def("upper_sums", [](const std::string& op, Values numbers, Planes<T> planes, Values packed, Vector<T> upper,
+                         ptrdiff_t begin, ptrdiff_t end) {
     nb::gil_scoped_release release;
-    const ptrdiff_t n = values.shape(0);
-    require(values.shape(1) == values.shape(0), "values are not square");
-    require(0 <= rank && rank < n * (n - 1) / 2, "rank is out of range");
-    return ranked_above(values.data(), n, rank);
+    with_op<T>(op, numbers.data(), [&](auto o) {
+      using Op = decltype(o);
+      const auto rows = dense_rows<T>(planes, Op::planes);
+      const size_t width = panel_rows<Op, T>, n = planes[0].shape(0);
+      require(numbers.shape(0) >= size_t(Op::least_numbers), "too few numbers");
+      require_range(begin, end, n);
+      require(begin % ptrdiff_t(width) == 0, "begin is not the start of a panel");
+      require(upper.shape(0) == pairs_of(n), "upper has the wrong length");
+      require(packed.shape(0) >= (n + width - 1) / width * width * rows.columns * Op::planes, "packed is too small");
+      upper_sums(o, rows, ptrdiff_t(n), begin, end, packed.data(), upper.data());
+    });
+  }, "op"_a, "numbers"_a, "planes"_a, "packed"_array, "upper"_array, "begin"_a, "end"_a);
+
+  m.def("fold_upper", [](Matrix<const T> matrix, Vector<T> upper) {
+    nb::gil_scoped_release release;
+    require(matrix.shape(0) == matrix.shape(1), "matrix is not square");
+    require(upper.shape(0) == pairs_of(matrix.shape(0)), "upper has the wrong length");
+    fold_upper(matrix.data(), ptrdiff_t(matrix.shape(0)), upper.data());
+  }, "matrix"_array, "upper"_array);
+
+  m.def("unfold_upper", [](Values upper, Values diagonal, Matrix<T> out) {
+    nb::gil_scoped_release release;
+    const size_t n = diagonal.shape(0);
+    require(out.shape(0) == n && out.shape(1) == n, "out has the wrong shape");
+    require(upper.shape(0) == pairs_of(n), "upper has the wrong length");
+    unfold_upper(upper.data(), diagonal.data(), ptrdiff_t(n), out.data());
+  }, "upper"_array, "diagonal"_array, "out"_array);
+
+  m.def("ranked", [](Values values, ptrdiff_t rank) {
+    nb::gil_scoped_release release;
+    require(0 <= rank && rank < ptrdiff_t(values.shape(0)), "rank is out of range");
+    return ranked(values.data(), ptrdiff_t(values.shape(0)), rank);
   }, "values"_array, "rank"_a);
 
   m.def("mirror", [](Matrix<T> out, ptrdiff_t begin, ptrdiff_t end) {
@@ -308,6 +340,11 @@ NB_MODULE(HILBIN_MODULE, m) {
   m.def("check_csr", &check_csr<int64_t>, "indices"_array, "indptr"_array, "columns"_a);
   define_pairwise<float>(m, "panel_rows_float32");
   define_pairwise<double>(m, "panel_rows_float64");
+  m.def("center_upper", [](Vector<double> upper, Vector<double> diagonal) {
+    nb::gil_scoped_release release;
+    require(upper.shape(0) == pairs_of(diagonal.shape(0)), "upper has the wrong length");
+    center_upper(upper.data(), diagonal.data(), ptrdiff_t(diagonal.shape(0)));
+  }, "upper"_array, "diagonal"_array);
   define_spread<float, float>(m);
   define_spread<float, double>(m);
   define_spread<double, float>(m);

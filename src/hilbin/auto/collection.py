@@ -228,7 +228,7 @@ class Collection(BaseEstimator):
         ----------
         n_clusters : int, optional
             Number of clusters; by default the square root of half the number of examples, but at
-            most 20.
+            most 20, and no more than there are different examples.
         report : path, optional
             Where to write a page with typical examples of every cluster, and what sets it apart.
         callback : callable, optional
@@ -252,18 +252,17 @@ class Collection(BaseEstimator):
         return found
 
     def _clustering(self, n_clusters: int | None) -> Clustering:
-        n = len(self.index_)
+        n, E = len(self.index_), self.index_.decoded()
+        distinct = len(np.unique(E, axis=0))
         if n_clusters is None:
-            n_clusters = min(n, MOST_CLUSTERS, max(2, round(np.sqrt(n / 2))))
+            n_clusters = min(distinct, MOST_CLUSTERS, max(2, round(np.sqrt(n / 2))))
         require_whole("n_clusters", n_clusters, 1)
         if n_clusters > n:
             raise ValueError(f"n_clusters={n_clusters} is more than the {self._counted(n)}")
-        E = self.index_.decoded()
-        distinct = len(np.unique(E, axis=0))
-        if distinct < n_clusters:
+        if n_clusters > distinct:
             raise ValueError(
-                f"n_clusters={n_clusters} is more than the {distinct} different ones of the "
-                f"{self._counted(n)}"
+                f"n_clusters={n_clusters}, but of the {self._counted(n)} only {distinct} "
+                f"{'is' if distinct == 1 else 'are'} different"
             )
         with parallel.blas_threads(self.n_jobs):
             found = KMeans(n_clusters, n_init=STARTS, random_state=self._seed()).fit(E)

@@ -168,7 +168,11 @@ def load_collection(path: str | os.PathLike[str]) -> ImageCollection | TableColl
     path : path
         The file that ``hilbin similar -o``, or ``save`` in Python, has written.
     """
-    found = persist.load(path)
+    try:
+        found = persist.load(path)
+    except persist.ModelFileError as error:
+        sources = "a folder of images, a table, or what hilbin similar FOLDER -o FILE writes"
+        raise InputError(f"{error}; needed is {sources}") from error
     if isinstance(found, ImageClassifier | TableClassifier):
         raise InputError(f"{path}: a classifier; pass the folder or table to search with --among")
     if not isinstance(found, ImageCollection | TableCollection) or not hasattr(found, "index_"):

@@ -231,8 +231,8 @@ def similar_command(
     if as_json:
         print(json.dumps(verb.as_json(found)))
     else:
-        lines = [*([verb.as_lines(found)] if found.queries else []), found.index]
-        print("\n".join(filter(None, lines)))
+        for lines in filter(None, (verb.as_lines(found), found.index)):
+            print(lines)
     if found.refused and not found.queries:
         return FAILED
     return SOME_UNREADABLE if found.unreadable or found.refused else DONE

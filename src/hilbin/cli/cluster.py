@@ -76,7 +76,7 @@ def cluster(
     """
     console = Console(quiet=True) if console is None else console
     require_output(report, (options.source,))
-    with opened(options, console, report) as collection:
+    with opened(options, console, report or sort_into) as collection:
         of_images = isinstance(collection, ImageCollection)
         if sort_into is not None and not of_images:
             raise InputError(f"--sort-into copies images; {options.source} holds rows")

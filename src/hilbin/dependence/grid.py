@@ -181,7 +181,8 @@ class Grid:
         """Return the kernel between the cells of some numbers and others."""
         (r, c), (s, d) = self.cells[places].T, self.cells[others].T
         rows, columns = self.factors
-        found: Array = rows[np.ix_(r, s)] * columns[np.ix_(c, d)]
+        found: Array = rows.take(s, axis=1).take(r, axis=0)
+        found *= columns.take(d, axis=1).take(c, axis=0)
         return found
 
     def field(self, values: Array, places: Array, power: int = 1) -> Array:
@@ -290,7 +291,7 @@ def median_distance(mask: Array) -> float:
 def _strips(x: View, cells: Array) -> Array:
     """Return places by the first component along the longer side, by the second across."""
     n = len(x)
-    found = components(x.gram) if x.features is None else _feature_components(x.features)
+    found = components(x.gram)[0] if x.features is None else _feature_components(x.features)
     longer = int(np.argmax(np.ptp(cells, axis=0)[::-1])) if n else 0  # 0: columns are strips
     along, across = cells[:, 1 - longer], cells[:, longer]
     order = np.lexsort((across, along))

@@ -15,7 +15,8 @@ linearization is below it, and the assignment that maximizes the linearization,
 
 never lowers it. Steps end where nothing rises, at a local optimum; the best of all starts is kept.
 The first starts give rows and places that are alike in their first two kernel components to each
-other, as ranks between 0 and 1; more starts are random.
+other, as ranks between 0 and 1, after a turn that does not depend on the eigensolver where both
+components have about the same variance; more starts are random.
 
 An assignment takes up to :math:`O(n^3)`: match some thousands of rows, not more.
 :mod:`hilbin.dependence.grid` sorts more rows to a grid.
@@ -41,6 +42,9 @@ from hilbin.dependence.views import View, as_view, of_gram
 
 MOST_STEPS = 100
 RISES = 1e-12  # share of the objective that is not rounding
+TIED = 0.1  # share by which the variances of two components differ that are about equal
+DIGITS = 9  # of components that are not rounding
+TINY = np.finfo(float).tiny
 
 
 @dataclass(frozen=True)
@@ -156,26 +160,52 @@ def _alignment(x: View, L: Array, places: Array) -> float:
 
 
 def _component_starts(x: View, y: View) -> Iterator[Array]:
-    """Give the matches by the ranks of two components, for all signs of them."""
-    here, there = components(x.gram), components(y.gram)
-    for signs in product((1, -1), repeat=2):
-        yield assign(-_squared_distances(_ranks(here * signs), _ranks(there)))
+    """Give the matches by the ranks of two components, for all signs of them.
+
+    Components of about equal variance, as those of a square grid, are turned as well, and tried in
+    both orders.
+    """
+    (here, tied), (there, also) = components(x.gram), components(y.gram)
+    pairs = [(here, there)]
+    if tied or also:
+        here, there = (_turned(c) if is_tied else c for c, is_tied in ((here, tied), (there, also)))
+        pairs += [(here, there), (here[:, ::-1], there)]
+    for (own, others), *signs in product(pairs, (1, -1), (1, -1)):
+        yield assign(-_squared_distances(_ranks(own * signs), _ranks(others)))
 
 
-def components(Kc: Array) -> Array:
-    """Return the first two kernel components; the largest entry of each is positive."""
+def components(Kc: Array) -> tuple[Array, bool]:
+    """Return the first two kernel components, and whether their variances are about equal.
+
+    The largest entry of each is positive.
+    """
     n = len(Kc)
     if n < 2:
-        return np.zeros((n, 2))
-    vectors = eigh(Kc, subset_by_index=[n - 2, n - 1])[1][:, ::-1]
+        return np.zeros((n, 2)), False
+    values, vectors = eigh(Kc, subset_by_index=[n - 2, n - 1])
+    vectors = vectors[:, ::-1]
     largest = vectors[np.argmax(np.abs(vectors), axis=0), [0, 1]]
-    found: Array = vectors * np.where(largest < 0, -1, 1)
-    return found
+    tied = values[1] - values[0] <= TIED * values[1]
+    return vectors * np.where(largest < 0, -1, 1), bool(tied)
+
+
+def _turned(vectors: Array) -> Array:
+    """Return two columns turned so that the sum of their fourth powers is largest.
+
+    Components of equal variance are known up to a turn; this one is along the sides of a grid.
+    """
+    a, b = vectors.T
+    u, v = a**2 - b**2, 2 * a * b
+    angle = np.arctan2(2 * (u @ v), u @ u - v @ v) / 4
+    cosine, sine = np.cos(angle), np.sin(angle)
+    turned: Array = vectors @ np.array([[cosine, -sine], [sine, cosine]])
+    return turned
 
 
 def _ranks(columns: Array) -> Array:
-    """Return every value as its rank in the column, from 0 to 1."""
-    ranks: Array = rankdata(columns, axis=0) - 1
+    """Return every value as its rank in the column, from 0 to 1; those within rounding are tied."""
+    largest = np.abs(columns).max(axis=0, initial=0)
+    ranks: Array = rankdata(np.round(columns / np.maximum(largest, TINY), DIGITS), axis=0) - 1
     return ranks / max(1, len(columns) - 1)
 
 

@@ -111,7 +111,7 @@ def as_sums(X: Any, Y: Any, kernel_x: Any, kernel_y: Any, *, fewest: int) -> Pai
         raise ValueError("Y is None: give a second description, or chunks (X, Y)")
     found = _streamed(as_chunks(X, Y), _as_map(kernel_x, "x"), _as_map(kernel_y, "y"))
     if found.n < fewest:
-        raise ValueError(f"X has {found.n} rows, but at least {fewest} are needed")
+        raise ValueError(f"X must have at least {fewest} rows, got {found.n}")
     return found
 
 

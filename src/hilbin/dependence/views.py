@@ -13,13 +13,15 @@ permutations are then one product of matrices.
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import clone
 
 from hilbin._arrays import Array, check_rows, to_dense
+from hilbin._core import core
 from hilbin.kernels import Gaussian, Kernel, Linear
+from hilbin.kernels.pairwise import fold_upper, unfold_upper
 from hilbin.kernels.scaling import square
 
 SYMMETRIC = 1e-8  # largest difference of K and its transpose, in units of the largest entry
@@ -28,12 +30,19 @@ AT_A_TIME = 1 << 20  # values of permuted columns
 CONSTANT = 1e-12  # trace of a centered matrix, in units of that of the matrix, that is rounding
 
 
+class Upper(NamedTuple):
+    """A symmetric matrix: its entries above the diagonal, row by row, and its diagonal."""
+
+    pairs: Array
+    diagonal: Array
+
+
 @dataclass(frozen=True)
 class View:
-    """Rows under a kernel; ``features`` are centered, and None where only the matrix is known."""
+    """Rows under a kernel: centered features, or the entries of the centered Gram matrix."""
 
     features: Array | None
-    matrix: Array | None = None
+    entries: Upper | None = None
 
     def __len__(self) -> int:
         return len(self.diagonal)
@@ -41,17 +50,23 @@ class View:
     @cached_property
     def gram(self) -> Array:
         """The centered Gram matrix."""
-        if self.matrix is not None:
-            return self.matrix
+        if self.entries is not None:
+            return unfold_upper(*self.entries)
         assert self.features is not None
         return np.asarray(self.features @ self.features.T)
 
     @cached_property
+    def upper(self) -> Upper:
+        """Half of the centered Gram matrix."""
+        return self.entries or Upper(fold_upper(self.gram), self.diagonal)
+
+    @cached_property
     def diagonal(self) -> Array:
         """Squared distance of every row from the mean, in feature space."""
-        if self.features is not None:
-            return np.einsum("ij,ij->i", self.features, self.features)
-        return np.diag(self.gram).copy()
+        if self.entries is not None:
+            return self.entries.diagonal
+        assert self.features is not None
+        return np.einsum("ij,ij->i", self.features, self.features)
 
     @cached_property
     def factors(self) -> tuple[Array, Array]:
@@ -74,8 +89,10 @@ class View:
         if self.features is not None and other.features is not None:
             rows = other.features if order is None else other.features[order]
             return float(np.sum((self.features.T @ rows) ** 2))
-        matrix = other.gram if order is None else other.gram[order][:, order]
-        return float(np.vdot(self.gram, matrix))
+        if order is not None:
+            return float(np.vdot(self.gram, other.gram[order][:, order]))
+        (pairs, diagonal), (others, own) = self.upper, other.upper
+        return float(2 * (pairs @ others) + diagonal @ own)
 
     def products(self, other: "View", orders: Array) -> Array:
         """Return the products for several orders, each a row, of the rows of the other view."""
@@ -98,7 +115,7 @@ def as_views(X: Any, Y: Any, kernel_x: Any, kernel_y: Any, *, fewest: int) -> tu
     if len(x) != len(y):
         raise ValueError(f"X and Y must be views of the same rows: they have {len(x)} and {len(y)}")
     if len(x) < fewest:
-        raise ValueError(f"X has {len(x)} rows, but at least {fewest} are needed")
+        raise ValueError(f"X must have at least {fewest} rows, got {len(x)}")
     return x, y
 
 
@@ -112,7 +129,7 @@ def as_view(X: Any, kernel: Any, side: str) -> View:
         return of_gram(symmetric(X, name))
     rows = _as_rows(X, name)
     if kernel is None:
-        return of_own_gram(_default_gram(check_rows(rows, name)))
+        return _of_upper(_default_kernel(check_rows(rows, name)))
     if not isinstance(kernel, Kernel):
         return _of_map(kernel, rows, side)
     rows = check_rows(rows, name, nonnegative=kernel._demand())
@@ -123,18 +140,18 @@ def as_view(X: Any, kernel: Any, side: str) -> View:
 
 def of_gram(K: Array) -> View:
     """Return the view of a Gram matrix; a constant one has nothing but zeros."""
-    return of_own_gram(K.copy())
+    K = K.astype(np.float64, copy=False)
+    return _of_upper(Upper(fold_upper(K), np.diag(K).copy()))
 
 
-def of_own_gram(K: Array) -> View:
+def _of_upper(upper: Upper) -> View:
     """Return the view of a Gram matrix that is centered in place."""
-    trace = np.trace(K)
-    means = K.mean(axis=0)
-    K -= means
-    K -= (means - means.mean())[:, None]
-    if np.trace(K) <= CONSTANT * trace:
-        K[:] = 0
-    return View(None, K)
+    trace = upper.diagonal.sum()
+    core.center_upper(*upper)
+    if upper.diagonal.sum() <= CONSTANT * trace:
+        for part in upper:
+            part[:] = 0
+    return View(None, upper)
 
 
 def symmetric(K: Any, name: str) -> Array:
@@ -174,10 +191,11 @@ def _as_rows(X: Any, name: str) -> Any:
     return np.asarray(X).reshape(-1, 1)
 
 
-def _default_gram(rows: Any) -> Array:
+def _default_kernel(rows: Any) -> Upper:
     """Return a Gaussian of median width; of mean width, if most rows are equal; or any."""
+    n = rows.shape[0]
     for rule in ("median", "mean"):
         with suppress(ValueError):  # the distance is 0
-            K = Gaussian(rule)._resolved_gram(rows, 0)
-            return K.astype(np.float64, copy=False)
-    return np.ones((rows.shape[0], rows.shape[0]))
+            pairs = Gaussian(rule)._resolved_pairs(rows, 0)
+            return Upper(pairs.astype(np.float64, copy=False), np.ones(n))
+    return Upper(np.ones(n * (n - 1) // 2), np.ones(n))

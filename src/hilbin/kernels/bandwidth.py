@@ -91,17 +91,15 @@ def sample(X: Matrix, random_state: Any) -> Matrix:
 
 
 def statistic(rule: Rule | Sparsity, distances: Array, name: str) -> float:
-    """Return the rule's number for a square matrix of distances; ``name`` is what it sets."""
-    n = len(distances)
-    if n < 2:
+    """Return the rule's number for the distances of all pairs of rows; ``name`` is what it sets."""
+    if not len(distances):
         raise ValueError(f"{name}={rule!r} needs at least two rows, got 1 sample")
     if rule == "mean":
-        pairs = np.concatenate([row[i + 1 :] for i, row in enumerate(distances)])
-        value = float(np.mean(pairs, dtype=np.float64))
+        value = float(np.mean(distances, dtype=np.float64))
     elif isinstance(rule, Sparsity):
-        value = quantile_above(distances, 1 - rule.zeros)
+        value = quantile(distances, 1 - rule.zeros)
     else:
-        value = quantile_above(distances, rule.q if isinstance(rule, Quantile) else 0.5)
+        value = quantile(distances, rule.q if isinstance(rule, Quantile) else 0.5)
     if value > 0:
         return value
     raise ValueError(
@@ -109,11 +107,10 @@ def statistic(rule: Rule | Sparsity, distances: Array, name: str) -> float:
     )
 
 
-def quantile_above(values: Array, q: float) -> float:
-    """Return the quantile of the entries above the diagonal, as :func:`numpy.quantile` has it."""
-    n = len(values)
-    at = q * (n * (n - 1) // 2 - 1)
-    low, high = core.ranked_above(np.ascontiguousarray(values), int(at))
+def quantile(values: Array, q: float) -> float:
+    """Return the quantile of a vector, as :func:`numpy.quantile` has it."""
+    at = q * (len(values) - 1)
+    low, high = core.ranked(values, int(at))
     share = at - int(at)
     # the end that is nearer first: the result is between both, whatever rounding does
     return low + (high - low) * share if share < 0.5 else high - (high - low) * (1 - share)

@@ -10,7 +10,15 @@ import scipy.sparse as sp
 from hilbin._arrays import Array, Matrix, to_dense
 from hilbin.kernels.bandwidth import Rule, is_rule, sample, statistic
 from hilbin.kernels.base import Kernel, require_positive
-from hilbin.kernels.pairwise import Op, finished_sums, pairwise_sum, rowwise, sums_against
+from hilbin.kernels.pairwise import (
+    Op,
+    finished_sums,
+    fold_upper,
+    pairwise_sum,
+    rowwise,
+    sums_against,
+    upper_sums,
+)
 from hilbin.kernels.wrap import WrapperKernel
 from hilbin.parallel import ranges
 
@@ -98,6 +106,13 @@ class Exponential(WrapperKernel):
         (rows if Y is None else EqualRows(Y)).set_zero(D, rows)
         return D
 
+    def _pair_distances(self, X: Matrix) -> Array:
+        """Return the distances of all pairs of rows."""
+        op = self._direct(X)
+        if op is None:
+            return fold_upper(self._distances(X, None, None))
+        return upper_sums(op, X, None)
+
     def _fall(self, part: Array, _: slice) -> None:
         """Replace distances ``d`` by ``exp(-gamma d)``."""
         part *= part.dtype.type(-float(self.gamma))  # type: ignore[arg-type]
@@ -110,7 +125,7 @@ class Exponential(WrapperKernel):
         resolved = self.replace(kernel=self.kernel._resolve(X, random_state))
         if not is_rule(self.gamma):
             return resolved
-        distances = resolved._distances(sample(X, random_state), None, None)
+        distances = resolved._pair_distances(sample(X, random_state))
         return resolved.replace(gamma=1 / statistic(self.gamma, distances, "gamma"))  # type: ignore[arg-type]
 
 

@@ -27,7 +27,7 @@ from hilbin._core import core
 from hilbin.kernels.bandwidth import Rule, Sparsity, is_rule, sample, statistic
 from hilbin.kernels.base import Kernel, require_positive
 from hilbin.kernels.linear import inner_products
-from hilbin.kernels.pairwise import csr_structure, pairwise_sum
+from hilbin.kernels.pairwise import csr_structure, pairwise_sum, upper_sums
 from hilbin.kernels.radial import SQUARED
 from hilbin.parallel import ranges, stream
 
@@ -174,7 +174,7 @@ class GCS(Kernel):
     def _resolve(self, X: Matrix, random_state: Any) -> Self:
         if not self._has_rule:
             return self
-        D = np.sqrt(np.maximum(pairwise_sum(SQUARED, sample(X, random_state), None, None), 0))
+        D = np.sqrt(np.maximum(upper_sums(SQUARED, sample(X, random_state), None), 0))
         u = 1.0  # the distance over the diameter
         if is_rule(self.radius):
             u = float(np.sqrt(betaincinv(0.5, (self._dimension(X, None) + 1) / 2, 1 - np.exp(-1))))

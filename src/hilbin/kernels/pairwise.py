@@ -3,7 +3,8 @@
 :func:`pairwise_sum` computes ``out[i, j] = sum_d op(x_id, y_jd)`` in the compiled core;
 :func:`rowwise` then changes such a matrix in place, a few rows at a time. :func:`finished_sums`
 does both, and for the symmetric matrix of dense rows half of it: bands of rows are computed,
-changed and rounded while they are in the cache, so that memory is touched once.
+changed and rounded while they are in the cache, so that memory is touched once. :func:`upper_sums`
+are the entries above the diagonal alone, in half the memory, as SciPy's ``pdist`` has them.
 """
 
 from collections.abc import Callable, Sequence
@@ -92,6 +93,36 @@ def finished_sums(
 
     run(task, ranges(n, ROWS_PER_TASK), n_jobs)
     return whole
+
+
+def upper_sums(op: Op, X: Matrix, n_jobs: int | None) -> Array:
+    """Return the sums above the diagonal of the symmetric matrix, row by row."""
+    if sp.issparse(X):
+        return fold_upper(_sparse_sum(op, X, None, n_jobs))
+    x = _prepared(op, X, n_jobs)
+    n, panels = len(x[0]), _Panels(op, x, n_jobs)
+    upper = np.empty(n * (n - 1) // 2, x[0].dtype)
+    numbers = op.numbers.astype(upper.dtype, copy=False)
+
+    def task(begin: int, end: int) -> None:
+        core.upper_sums(op.name, numbers, x, panels.packed, upper, begin, end)
+
+    run(task, ranges(n, ROWS_PER_TASK), n_jobs)
+    return upper
+
+
+def fold_upper(K: Array) -> Array:
+    """Return the entries above the diagonal of a square matrix, row by row."""
+    upper = np.empty(len(K) * (len(K) - 1) // 2, K.dtype)
+    core.fold_upper(np.ascontiguousarray(K), upper)
+    return upper
+
+
+def unfold_upper(upper: Array, diagonal: Array) -> Array:
+    """Return the symmetric matrix that has these entries above its diagonal."""
+    K = np.empty((len(diagonal), len(diagonal)), upper.dtype)
+    core.unfold_upper(upper, diagonal, K)
+    return K
 
 
 def sums_against(op: Op, Y: Matrix, n_jobs: int | None) -> Callable[[Matrix], Array]:

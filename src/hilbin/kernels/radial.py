@@ -10,7 +10,14 @@ from scipy.special import gammaincc
 from hilbin._arrays import Array, Matrix
 from hilbin.kernels.bandwidth import SAMPLE_ROWS, Rule, is_rule, sample, statistic
 from hilbin.kernels.base import Kernel, require_positive, warn_not_psd
-from hilbin.kernels.pairwise import Op, finished_sums, rowwise, sums_against
+from hilbin.kernels.pairwise import (
+    Op,
+    finished_sums,
+    fold_upper,
+    rowwise,
+    sums_against,
+    upper_sums,
+)
 
 SQUARED = Op("squared", vanishes=False)
 ABSOLUTE = Op("absolute", vanishes=False)
@@ -89,17 +96,24 @@ class RadialKernel(Kernel):
     def _resolve(self, X: Matrix, random_state: Any) -> Self:
         if not is_rule(self.gamma):
             return self
-        return self._by_rule(self._distances(sample(X, random_state), None, None))
+        return self._by_rule(self._pair_distances(sample(X, random_state)))
+
+    def _pair_distances(self, X: Matrix) -> Array:
+        """Return the distances of all pairs of rows."""
+        if self._terms is None:
+            return fold_upper(self._distances(X, None, None))
+        return self._of_sums(upper_sums(self._terms, X, None))
 
     def _by_rule(self, distances: Array) -> Self:
         return self.replace(gamma=1 / statistic(self.gamma, distances, "gamma"))  # type: ignore[arg-type]
 
-    def _resolved_gram(self, X: Matrix, random_state: Any) -> Array:
-        """Return the Gram matrix by a rule; distances that both need are computed once."""
-        if X.shape[0] > SAMPLE_ROWS:
-            return self._resolve(X, random_state)._gram(X, None, None)
-        distances = self._distances(X, None, None)
-        return rowwise(distances, self._by_rule(distances)._finish, None)
+    def _resolved_pairs(self, X: Matrix, random_state: Any) -> Array:
+        """Return the kernel of all pairs of rows, by a rule; distances are computed once."""
+        distances = self._pair_distances(X)
+        few = X.shape[0] <= SAMPLE_ROWS
+        resolved = self._by_rule(distances) if few else self._resolve(X, random_state)
+        resolved._finish(distances, slice(None))
+        return distances
 
 
 @dataclass(frozen=True, repr=False)

@@ -96,6 +96,13 @@ def write_montage(
             done += int((part >= 0).sum())
             if callback is not None:
                 callback(done)
+    for row, column in np.argwhere(at < 0):  # they look like what is around the wall
+        sheets.append(
+            fill(
+                '<i style="left:{x}px;top:{y}px;width:{side}px;height:{side}px"></i>',
+                x=int(column) * side, y=int(row) * side, side=side,
+            )
+        )  # fmt: skip
     data = {
         "side": side, "height": height, "width": width, "at": at.ravel().tolist(),
         "names": [short(name) for name in names],

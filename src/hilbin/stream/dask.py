@@ -246,18 +246,18 @@ class _Cluster:
             return part
         retries, patience = RETRIES, PATIENCE
         while not self._is_lost():
-            ended = task.done()
             try:
-                part = task.result(timeout=patience if ended else LOOK)
+                if not task.done():
+                    task.exception(timeout=LOOK)  # fetches nothing: that must not be cut short
+                part = task.result(timeout=patience)
                 return part
-            # It is under way, or was lost with its worker after its end; or its time was over while
-            # distributed waited, which then finds no result of its own.
-            except (TimeoutError, UnboundLocalError):
+            except TimeoutError:  # it is under way, or was lost with its worker after its end
                 if task.status == "error":
                     raise
-                patience *= 2 if ended else 1  # or the result is large
+                patience *= 2 if task.done() else 1  # or the result is large
                 self._threads()
-            except CancelledError:
+            # `distributed` has no error of its own for a fetch that was cancelled.
+            except (CancelledError, UnboundLocalError):
                 if not retries:
                     raise
                 retries -= 1

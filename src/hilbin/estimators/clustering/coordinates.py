@@ -107,8 +107,8 @@ class CoordinateClustering(ClusterMixin, BaseEstimator):
         self.labels_ = nearest_centers(T, self.cluster_centers_).astype(np.int64)
         if count < self.n_clusters:
             warnings.warn(
-                f"{type(self).__name__}({self.n_clusters}): X has {count} different rows, fewer "
-                "than n_clusters",
+                f"{type(self).__name__}({self.n_clusters}): there are fewer different rows of X: "
+                f"{count}",
                 ConvergenceWarning,
                 stacklevel=outer_level(),
             )

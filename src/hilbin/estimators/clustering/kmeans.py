@@ -159,7 +159,7 @@ class KernelKMeans(CenterClustering):
 
     def _warn(self, found: Partition) -> None:
         if found.sizes.size < self.n_clusters:
-            reason = f"X has {found.sizes.size} different rows, fewer than n_clusters"
+            reason = f"there are fewer different rows of X: {found.sizes.size}"
         elif not found.converged and found.n_iter > self.max_iter:
             reason = f"rows still moved after max_iter={self.max_iter} rounds"
         else:

@@ -28,6 +28,7 @@ from scipy.linalg import eigh
 from scipy.sparse.csgraph import connected_components, laplacian
 from scipy.sparse.linalg import eigsh
 from sklearn.cluster import KMeans
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import normalize
 
 from hilbin._arrays import Array
@@ -119,13 +120,14 @@ class GraphClustering(KernelClustering):
             D = squared_distances(rows)
         else:
             D = graph_distances(self.kernel_, rows, self.n_jobs)
+        distinct, groups = connected_components(sp.csr_array(D <= 0), directed=False)
         commute = self.embedding == "commute"
         W = neighbors_graph(D, self.n_neighbors, self.weights, connected=commute)
         self.affinity_matrix_, self.embedding_ = W, None
         count, components = connected_components(W, directed=False)
-        if count >= self.n_clusters:
-            self.labels_ = components.astype(np.int64)
-            self._warn(count)
+        if distinct < self.n_clusters or count >= self.n_clusters:
+            self.labels_ = (groups if distinct < self.n_clusters else components).astype(np.int64)
+            self._warn(distinct, count)
             return self
         with blas_threads(self.n_jobs):
             embed = commute_embedding if commute else normalized_embedding
@@ -135,14 +137,16 @@ class GraphClustering(KernelClustering):
         self.labels_ = found.labels_.astype(np.int64)
         return self
 
-    def _warn(self, count: int) -> None:
-        if count > self.n_clusters:
-            warnings.warn(
-                f"the graph has {count} components, which are the clusters, more than n_clusters="
-                f"{self.n_clusters}: take a larger n_neighbors",
-                UserWarning,
-                stacklevel=outer_level(),
-            )
+    def _warn(self, distinct: int, count: int) -> None:
+        if distinct < self.n_clusters:
+            reason, kind = f"there are fewer different rows of X: {distinct}", ConvergenceWarning
+        elif count > self.n_clusters:
+            reason = f"the graph has {count} components, which are the clusters: take a larger "
+            reason, kind = reason + "n_neighbors", UserWarning
+        else:
+            return
+        name = f"{type(self).__name__}({self.n_clusters})"
+        warnings.warn(f"{name}: {reason}", kind, stacklevel=outer_level())
 
     def _check_state(self) -> None:
         """Raise ``ValueError`` if the arrays of a loaded object do not fit together."""

@@ -210,7 +210,7 @@ class StreamKMeans(ClusterMixin, MapModel):
         Z = features_of(self.transformers_, sample.rows)
         count = min(self.n_clusters, len(np.unique(Z, axis=0)))
         if count < self.n_clusters:
-            self._warn(f"there are {count} different rows, fewer than n_clusters")
+            self._warn(f"there are fewer different rows: {count}")
         random = check_random_state(seed)
         seeds = random.randint(np.iinfo(np.int32).max, size=self.n_init)
         with blas_threads(self.n_jobs):
