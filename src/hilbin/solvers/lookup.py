@@ -443,7 +443,7 @@ def _entries(levels: Levels, order: Array, first: Array) -> tuple[Any, ...]:
     entry: Any = np.uint32 if narrow else np.uint64
     if indptr.size and groups == 1 and order.size == slots.size and data.all():
         return slots[indices].astype(entry) << (8 if narrow else 32) | data, indptr
-    entries = np.empty(np.count_nonzero(data), entry)
+    entries = np.empty(np.count_nonzero(data) + 1, entry)  # the core writes one in advance
     indptr_out = np.empty(levels.shape[0] * groups + 1, np.int64)
     core.pack_entries(data, indices, indptr, slots, group, groups, entries, indptr_out)
     return entries[: indptr_out[-1]], indptr_out

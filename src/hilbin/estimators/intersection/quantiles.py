@@ -1,5 +1,6 @@
 """Quantiles of columns, dense or CSR, weighted or not: what a binner learns from data."""
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from hilbin.estimators.probability import row_keys
 
 VALUES_AT_ONCE = 1 << 17
 FEWEST_AT_ONCE = 8  # columns: a cache line of each row
+VALUES_OF_ROWS, FEWEST_OF_ROWS = 1 << 21, 64  # the same without a copy of the columns
 NO_WEIGHTS = np.empty(0)
 # What makes columns comparable: so many of them, and sizes of rows that differ by no more than this
 # share, so many zeros, or ranges that differ by no more than this factor.
@@ -70,6 +72,11 @@ def quantile_range(
         low = low_quantiles(X, least, share, weights, n_jobs)
         return low, quantiles_above(X, low, q, weights, n_jobs)
     low, high = np.empty((2, least.size), X.dtype)
+    if weights is None and X.flags.c_contiguous:
+        run = partial(core.column_ranges, X, share, q, low, high)
+        at_once = max(FEWEST_OF_ROWS, VALUES_OF_ROWS // X.shape[0])
+        parallel.run(run, parallel.ranges(X.shape[1], at_once), n_jobs)
+        return low, high
 
     def task(begin: int, end: int) -> None:
         values, indptr, w = _columns(X, begin, end, weights)
