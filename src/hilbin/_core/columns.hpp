@@ -166,12 +166,22 @@ T column_quantile(const T* values, const double* weights, ptrdiff_t count, T low
   return above.empty() ? low : above.back().first;
 }
 
+// A number as large as `big` has no fraction, and the sum of a smaller one and `big` loses its own.
 template <class T> bool all_whole(const T* values, ptrdiff_t count) {
   constexpr ptrdiff_t at_once = 4096;
+  constexpr T big = T(int64_t(1) << Simd<T>::mantissa_bits);
   for (ptrdiff_t first = 0; first < count; first += at_once) {
-    ptrdiff_t broken = 0;
-    for (ptrdiff_t i = first; i < std::min(count, first + at_once); ++i) broken += values[i] != std::floor(values[i]);
-    if (broken) return false;
+    const ptrdiff_t last = std::min(count, first + at_once);
+    IntVec<T> whole = ~IntVec<T>{};
+    ptrdiff_t i = first;
+    for (; i + lanes<T> <= last; i += lanes<T>) {
+      const Vec<T> size = magnitude(load(values + i));
+      whole &= ((size + big) - big == size) | (size >= big);
+    }
+    bool all = true;
+    for (int lane = 0; lane < lanes<T>; ++lane) all &= whole[lane] != 0;
+    for (; i < last; ++i) all &= values[i] == std::floor(values[i]);
+    if (!all) return false;
   }
   return true;
 }

@@ -147,6 +147,19 @@ template <class R, class F, class Index> void define_sparse_rows(nb::module_& m)
     const auto state = made(values, columns, indptr, weights.data(), weights.shape(0), out.shape(0));
     for (size_t i = 0; i < out.shape(0); ++i) out.data()[i] = F(state.score(ptrdiff_t(i)));
   }, "values"_array, "columns"_array, "indptr"_array, "weights"_array, "out"_array);
+
+  // Scores with a constant part, and out += the sum of the rows times their curvatures and scores: a row is read once.
+  m.def("curve_sparse_rows", [made](Values values, Columns columns, Indptr indptr, Vector<F> weights, double constant,
+                                    Vector<const F> curvatures, Vector<F> scores, Vector<F> out) {
+    nb::gil_scoped_release release;
+    require(curvatures.shape(0) == scores.shape(0) && out.shape(0) == weights.shape(0), "the arrays differ in length");
+    const auto state = made(values, columns, indptr, weights.data(), weights.shape(0), scores.shape(0));
+    const SparseRowsState<R, F, Index> sum{values.data(), columns.data(), indptr.data(), out.data()};
+    for (size_t i = 0; i < scores.shape(0); ++i) {
+      scores.data()[i] = F(state.score(ptrdiff_t(i)) + constant);
+      sum.update(ptrdiff_t(i), curvatures.data()[i] * scores.data()[i]);
+    }
+  }, "values"_array, "columns"_array, "indptr"_array, "weights"_array, "constant"_a, "curvatures"_array, "scores"_array, "out"_array);
 }
 
 // The sums of the squares of rows.

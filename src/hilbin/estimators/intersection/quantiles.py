@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from joblib import effective_n_jobs
 
 from hilbin import parallel
 from hilbin._arrays import Array, Matrix, apply
@@ -19,6 +20,7 @@ NO_WEIGHTS = np.empty(0)
 # share, so many zeros, or ranges that differ by no more than this factor.
 FEWEST, SAME_SIZE, MOSTLY_ZERO, SAME_RANGE = 8, 0.05, 0.8, 5.0
 ENOUGH_ROWS = 1000  # to find that out
+USUAL_POWER = 30  # of 2: squares of such values are far from the ends of float32
 
 
 def extremes(X: Matrix) -> tuple[Array, Array]:
@@ -74,7 +76,9 @@ def quantile_range(
     low, high = np.empty((2, least.size), X.dtype)
     if weights is None and X.flags.c_contiguous:
         run = partial(core.column_ranges, X, share, q, low, high)
-        at_once = max(FEWEST_OF_ROWS, VALUES_OF_ROWS // X.shape[0])
+        part = -(-X.shape[1] // effective_n_jobs(n_jobs))
+        most = max(FEWEST_OF_ROWS, VALUES_OF_ROWS // X.shape[0])
+        at_once = min(most, max(FEWEST_AT_ONCE, part))
         parallel.run(run, parallel.ranges(X.shape[1], at_once), n_jobs)
         return low, high
 
@@ -179,7 +183,7 @@ def comparable(X: Matrix, least: Array, weights: Array | None, n_jobs: int | Non
         return False
     if X.shape[0] > ENOUGH_ROWS:
         keys = row_keys(X)
-        some = np.flatnonzero(keys <= np.unique(keys)[:ENOUGH_ROWS][-1])
+        some = np.flatnonzero(keys <= _nth_distinct(keys, ENOUGH_ROWS))
         X, weights = X[some], None if weights is None else weights[some]
     X = _of_size_one(X)
     zeros = np.zeros(X.shape[1])
@@ -199,11 +203,20 @@ def comparable(X: Matrix, least: Array, weights: Array | None, n_jobs: int | Non
     return bool(high.size) and bool(SAME_RANGE * high[tenth] >= high[-1 - tenth])
 
 
+def _nth_distinct(keys: Array, n: int) -> Any:
+    """Return the ``n``-th smallest of the distinct keys, or the largest of fewer."""
+    if keys.size > 2 * n:
+        some = np.unique(np.partition(keys, 2 * n)[: 2 * n])
+        if some.size >= n:
+            return some[n - 1]
+    return np.unique(keys)[:n][-1]
+
+
 def _of_size_one(X: Matrix) -> Matrix:
-    """Return rows times a power of 2, so that squares are neither 0 nor infinite."""
+    """Return rows times a power of 2, if squares could be 0 or infinite without."""
     values = X.data if sp.issparse(X) else X
     power = -int(np.frexp(values.max(initial=0))[1])
-    return apply(X, lambda x: np.ldexp(x, power))
+    return X if abs(power) <= USUAL_POWER else apply(X, lambda x: np.ldexp(x, power))
 
 
 def _spread(values: Array, weights: Array | None) -> float:
