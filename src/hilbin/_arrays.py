@@ -165,8 +165,22 @@ def check_rows_and_least(
     """
     ascending = check_sparse(X, name)
     rows: Any = X if _is_accepted(X) else check_array(X, input_name=name, **ACCEPTED)
+    ascending = ascending if rows is X else check_sparse(rows, name)
+    return _checked_values(rows, name, ascending, nonnegative, otherwise)
+
+
+def check_values_and_least(
+    rows: Matrix, name: str, *, nonnegative: str | None = None, otherwise: str = ""
+) -> tuple[Matrix, float]:
+    """Return the same of rows that :func:`validate_data` has let through."""
+    return _checked_values(rows, name, check_sparse(rows, name), nonnegative, otherwise)
+
+
+def _checked_values(
+    rows: Matrix, name: str, ascending: bool, nonnegative: str | None, otherwise: str
+) -> tuple[Matrix, float]:
     if sp.issparse(rows):
-        rows = _canonical(rows, ascending if rows is X else check_sparse(rows, name))
+        rows = _canonical(rows, ascending)
     elif not (rows.flags.aligned and rows.dtype.isnative):
         rows = np.array(rows, dtype=rows.dtype.newbyteorder("="))
     values = rows.data if sp.issparse(rows) else rows

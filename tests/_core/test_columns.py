@@ -62,6 +62,49 @@ def test_quantiles_of_ties(values, q):
     assert out[0] == oracles.quantile(values, q)
 
 
+def check_ranges(core, X, q):
+    """Compare the ends of the ranges of all columns with those of sorting."""
+    share = round(1 - q, 12)
+    low, high = np.empty((2, X.shape[1]), X.dtype)
+    core.column_ranges(X, share, q, low, high, 0, X.shape[1])
+    np.testing.assert_array_equal(low, [oracles.quantile(x, share) for x in X.T])
+    above = [x[x > a] for x, a in zip(X.T, low, strict=True)]
+    expected = [oracles.quantile(x, q) if x.size else a for x, a in zip(above, low, strict=True)]
+    np.testing.assert_array_equal(high, expected)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("n", [1, 5, 300, 2000, 20000])
+def test_ranges_in_one_pass(core, n, dtype):
+    """They are the quantiles of every column, whatever its values are, and however many columns."""
+    kinds = ["normal", "few", "constant", "far", "sorted", "zeros"]
+    X = np.column_stack([drawn(kinds[j % 6], n, seed=j) for j in range(71)]).astype(dtype)
+    for q in (1.0, 0.975, 0.9, 0.5, 0.2):
+        check_ranges(core, X, q)
+    part = np.full((2, 71), -7, dtype)
+    core.column_ranges(X, 0.025, 0.975, *part, 3, 70)
+    assert (part[:, [0, 1, 2, 70]] == -7).all()
+    whole = quantile_range(np.asfortranarray(X), X.min(axis=0), 0.975, None, None)
+    np.testing.assert_array_equal(part[:, 3:70], np.stack(whole)[:, 3:70])
+
+
+@given(st.lists(st.integers(-2, 2), min_size=400, max_size=420), st.floats(0.5, 1))
+@settings(max_examples=20, deadline=None)
+def test_ranges_of_ties(values, q):
+    """Ties at the limits are counted once."""
+    check_ranges(chosen, np.column_stack([values, np.sort(values)]).astype(np.float64), q)
+
+
+def test_ranges_of_columns_that_mislead(core):
+    """The rows that are looked at first are unlike all others."""
+    n, step = 20000, 0x9E3779B97F4A7C15
+    looked_at = [(k * step % 2**64 >> 32) * n >> 32 for k in range(1, 1025)]
+    X = np.random.default_rng(0).normal(5, 1, (n, 3))
+    X[looked_at, 0] = 0
+    X[looked_at, 1] = 100
+    check_ranges(core, X, 0.975)
+
+
 @pytest.mark.parametrize("order", ["C", "F"])
 def test_ranges_of_columns(order):
     """Extremes and quantiles do not depend on how rows are stored."""
@@ -89,6 +132,15 @@ def test_whole_numbers(core):
         broken = values.copy()
         broken[k] += 0.5
         assert not core.all_whole(broken)
+        assert not core.all_whole(-broken.astype(np.float32))
+
+
+def test_whole_numbers_of_any_size(core):
+    """Numbers so large that they have no fraction are whole."""
+    for dtype in (np.float32, np.float64):
+        sizes = np.concatenate([2.0 ** np.arange(-3, 120), [0, 1.5, 2**22 + 0.5, 2**51 + 0.5]])
+        for value in np.concatenate([sizes, -sizes]).astype(dtype):
+            assert core.all_whole(np.full(9, value)) == (value == np.floor(value))
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])

@@ -6,6 +6,7 @@ from sklearn.datasets import load_iris
 from sklearn.exceptions import NotFittedError
 
 from hilbin.estimators import HistogramBinner, IntersectionSVC, IntersectionSVR
+from hilbin.estimators._fit import class_numbers
 
 X, Y = load_iris(return_X_y=True)
 
@@ -16,6 +17,20 @@ def test_a_failed_fit_is_no_fit():
         model.fit(X, np.zeros(150))
     with pytest.raises(NotFittedError):
         model.predict(X)
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int32, np.int64, np.uint64, bool, str])
+def test_numbers_of_classes(dtype):
+    """Counting finds what sorting does."""
+    few = np.random.default_rng(0).integers(0, 3, 999)
+    for y in (few, 250 * few - 128, few + few.max(), few // 9, np.append(few, 2**40)):
+        y = y.astype(dtype)
+        y = y + y.dtype.type(2**63) if dtype is np.uint64 else y
+        classes, numbers = class_numbers(y)
+        expected = np.unique(y, return_inverse=True)
+        assert classes.dtype == y.dtype
+        np.testing.assert_array_equal(classes, expected[0])
+        np.testing.assert_array_equal(numbers, expected[1])
 
 
 def test_path_leaves_the_estimator_as_it_was():

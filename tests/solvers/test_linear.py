@@ -157,6 +157,15 @@ def test_products_of_sparse_rows(dtype, index):
         assert rows.scores(V).dtype == rows.gradient(S).dtype == dtype
         np.testing.assert_allclose(rows.scores(V), Z @ V.T, rtol=1e-5, atol=1e-5)
         np.testing.assert_allclose(rows.gradient(S), S.T @ Z, rtol=1e-5, atol=1e-5)
+        for constant in (0.0, 4.0):
+            features = np.column_stack([Z, np.full(40, 2.0)]) if constant else Z
+            risk = Risk(sparse, Logistic(), np.ones((40, k)), constant=constant)
+            V, D = rng.normal(size=(k, risk.size)).astype(dtype), rng.random((40, k)).astype(dtype)
+            scores, products = risk.curved(V, D)
+            assert scores.dtype == products.dtype == dtype
+            expected = features @ V.T
+            np.testing.assert_allclose(scores, expected, rtol=1e-5, atol=1e-5)
+            np.testing.assert_allclose(products, (D * expected).T @ features, rtol=1e-4, atol=1e-4)
     for coef in (S[:, 0], S[:, 1], S[:, 1] + 1):  # the last weights are remembered
         exact = Z.astype(np.float64)
         np.testing.assert_allclose(own.weights(coef), exact.T @ coef, rtol=1e-12, atol=1e-12)

@@ -1,5 +1,7 @@
 """Look-up tables of sums of minima: every way to store them gives the direct sum."""
 
+from dataclasses import replace
+
 import numpy as np
 import oracles
 import pytest
@@ -161,6 +163,10 @@ def test_lookup_is_sums_of_minima(rank_type, csr):
             np.testing.assert_allclose(T, expected, rtol=0, atol=tolerance)
             H = oracles.sums_of_hinges(c, X[:, j], values)
             np.testing.assert_allclose(T, H[0] - H, rtol=0, atol=tolerance)
+    assert levels.lookup(C.copy()) is found  # the last are remembered, by value
+    C[3] = 1
+    assert not np.array_equal(levels.lookup(C), found)
+    np.testing.assert_array_equal(replace(levels).lookup(C), levels.lookup(C))
 
 
 @pytest.mark.parametrize("columns", [1, 2, 4, 5, 16, 17])

@@ -3,7 +3,7 @@
 #include <limits>
 #include <vector>
 
-#include "columns.hpp"
+#include "ranges.hpp"
 #include "with_codes.hpp"
 
 using namespace nb::literals;
@@ -201,6 +201,13 @@ template <class T> void define_columns(nb::module_& m) {
     require_below(indices.data(), indices.shape(0), least.shape(0), "a column is out of range");
     sparse_extremes(values.data(), indices.data(), values.shape(0), rows, least.shape(0), least.data(), greatest.data());
   }, "values"_array, "indices"_array, "rows"_a, "least"_array, "greatest"_array);
+
+  m.def("column_ranges", [](Matrix<const T> x, double share, double q, Vector<T> low, Vector<T> high, ptrdiff_t begin, ptrdiff_t end) {
+    nb::gil_scoped_release release;
+    require(low.shape(0) == x.shape(1) && high.shape(0) == x.shape(1) && x.shape(0) > 0, "low has the wrong length");
+    require_range(begin, end, x.shape(1));
+    ColumnRanges<T>(x.data(), x.shape(0), x.shape(1), share, q).find(begin, end, low.data() + begin, high.data() + begin);
+  }, "x"_array, "share"_a, "q"_a, "low"_array, "high"_array, "begin"_a, "end"_a);
 
   m.def("copy_columns", [](Matrix<const T> x, ptrdiff_t begin, ptrdiff_t end, Matrix<T> out) {
     nb::gil_scoped_release release;

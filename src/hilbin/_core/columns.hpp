@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -13,13 +14,18 @@
 
 namespace hilbin {
 
-// The least and greatest value of every column of dense rows.
+// The least and greatest value of every column of dense rows, of so many columns at a time that both stay in the cache.
 template <class T> void dense_extremes(const T* x, ptrdiff_t rows, ptrdiff_t columns, T* least, T* greatest) {
-  for (ptrdiff_t i = 0; i < rows; ++i, x += columns)
-    for (ptrdiff_t j = 0; j < columns; ++j) {
-      least[j] = std::min(least[j], x[j]);
-      greatest[j] = std::max(greatest[j], x[j]);
-    }
+  constexpr ptrdiff_t at_once = 1024;
+  for (ptrdiff_t first = 0; first < columns; first += at_once) {
+    const ptrdiff_t last = std::min(columns, first + at_once);
+    const T* row = x;
+    for (ptrdiff_t i = 0; i < rows; ++i, row += columns)
+      for (ptrdiff_t j = first; j < last; ++j) {
+        least[j] = std::min(least[j], row[j]);
+        greatest[j] = std::max(greatest[j], row[j]);
+      }
+  }
 }
 
 // The same of CSR entries, each of which is the only one of its row and column; what is not stored is 0.
@@ -44,6 +50,21 @@ template <class T> void copy_columns(const T* x, ptrdiff_t rows, ptrdiff_t colum
     for (ptrdiff_t j = begin; j < end; ++j)
       for (ptrdiff_t i = first; i < last; ++i) out[(j - begin) * rows + i] = x[i * columns + j];
   }
+}
+
+// The places, as bits of a number, for which something holds: vector(i) says it of several from i on, one(i) of i alone.
+template <class T> using BitsOf = std::make_unsigned_t<IntOf<T>>;
+template <class T> constexpr ptrdiff_t word = 8 * sizeof(T);  // the most places
+template <class T, class Vector, class One> HILBIN_INLINE BitsOf<T> bits_of(ptrdiff_t count, Vector vector, One one) {
+  typedef BitsOf<T> BitVec __attribute__((vector_size(vector_bytes)));
+  BitVec found{}, bit;
+  for (int lane = 0; lane < lanes<T>; ++lane) bit[lane] = BitsOf<T>(1) << lane;
+  ptrdiff_t i = 0;
+  for (; i + lanes<T> <= count; i += lanes<T>, bit <<= lanes<T>) found |= BitVec(vector(i)) & bit;
+  BitsOf<T> all = 0;
+  for (int lane = 0; lane < lanes<T>; ++lane) all |= found[lane];
+  for (; i < count; ++i) all |= BitsOf<T>(one(i)) << i;
+  return all;
 }
 
 template <class T> ptrdiff_t count_up_to(const T* values, ptrdiff_t count, T most) {
@@ -83,10 +104,11 @@ template <class T> Parts part(const T* values, ptrdiff_t count, T low, T high, s
     ptrdiff_t below = 0, at_low = 0, at_high = 0;
     for (ptrdiff_t i = 0; i < n; ++i) below += x[i] < low, at_low += x[i] == low, at_high += x[i] == high;
     found.below += below, found.at_low += at_low, found.at_high += at_high;
-    for (ptrdiff_t i = 0; i < n; ++i) {
-      const T here = x[i];
-      between[found.between] = here;
-      found.between += (here > low) & (here < high);
+    for (ptrdiff_t i = 0; i < n; i += word<T>) {
+      const auto inside = [&](auto v) HILBIN_INLINE_LAMBDA { return (v > low) & (v < high); };
+      auto hits = bits_of<T>(std::min(n - i, word<T>), [&](ptrdiff_t k) HILBIN_INLINE_LAMBDA { return inside(load(x + i + k)); },
+                             [&](ptrdiff_t k) HILBIN_INLINE_LAMBDA { return inside(x[i + k]); });
+      for (; hits; hits &= hits - 1) between[found.between++] = x[i + __builtin_ctzll(hits)];
     }
   }
   return found;
@@ -117,13 +139,17 @@ template <class T> T nth_smallest(const T* values, ptrdiff_t count, ptrdiff_t nt
   return kept[size_t(rank)];
 }
 
+// Which of so many values, the smallest first, is the smallest that at least the share q of them do not exceed.
+inline ptrdiff_t nth_of(double q, ptrdiff_t count) {
+  return std::clamp<ptrdiff_t>(ptrdiff_t(std::ceil(q * double(count))) - 1, 0, count - 1);
+}
+
 // The smallest of the values above `low` that at least the share q of them (of their weights) do not exceed,
 // or `low` if there are none.
 template <class T> T column_quantile(const T* values, ptrdiff_t count, T low, double q, std::vector<T>& scratch) {
   const ptrdiff_t skipped = low == -std::numeric_limits<T>::infinity() ? 0 : count_up_to(values, count, low), left = count - skipped;
   if (left == 0) return low;
-  const ptrdiff_t k = ptrdiff_t(std::ceil(q * double(left))) - 1;
-  return nth_smallest(values, count, skipped + std::clamp<ptrdiff_t>(k, 0, left - 1), scratch);
+  return nth_smallest(values, count, skipped + nth_of(q, left), scratch);
 }
 template <class T>
 T column_quantile(const T* values, const double* weights, ptrdiff_t count, T low, double q, std::vector<std::pair<T, double>>& above) {
@@ -140,12 +166,22 @@ T column_quantile(const T* values, const double* weights, ptrdiff_t count, T low
   return above.empty() ? low : above.back().first;
 }
 
+// A number as large as `big` has no fraction, and the sum of a smaller one and `big` loses its own.
 template <class T> bool all_whole(const T* values, ptrdiff_t count) {
   constexpr ptrdiff_t at_once = 4096;
+  constexpr T big = T(int64_t(1) << Simd<T>::mantissa_bits);
   for (ptrdiff_t first = 0; first < count; first += at_once) {
-    ptrdiff_t broken = 0;
-    for (ptrdiff_t i = first; i < std::min(count, first + at_once); ++i) broken += values[i] != std::floor(values[i]);
-    if (broken) return false;
+    const ptrdiff_t last = std::min(count, first + at_once);
+    IntVec<T> whole = ~IntVec<T>{};
+    ptrdiff_t i = first;
+    for (; i + lanes<T> <= last; i += lanes<T>) {
+      const Vec<T> size = magnitude(load(values + i));
+      whole &= ((size + big) - big == size) | (size >= big);
+    }
+    bool all = true;
+    for (int lane = 0; lane < lanes<T>; ++lane) all &= whole[lane] != 0;
+    for (; i < last; ++i) all &= values[i] == std::floor(values[i]);
+    if (!all) return false;
   }
   return true;
 }

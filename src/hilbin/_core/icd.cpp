@@ -147,6 +147,19 @@ template <class R, class F, class Index> void define_sparse_rows(nb::module_& m)
     const auto state = made(values, columns, indptr, weights.data(), weights.shape(0), out.shape(0));
     for (size_t i = 0; i < out.shape(0); ++i) out.data()[i] = F(state.score(ptrdiff_t(i)));
   }, "values"_array, "columns"_array, "indptr"_array, "weights"_array, "out"_array);
+
+  // Scores with a constant part, and out += the sum of the rows times their curvatures and scores: a row is read once.
+  m.def("curve_sparse_rows", [made](Values values, Columns columns, Indptr indptr, Vector<F> weights, double constant,
+                                    Vector<const F> curvatures, Vector<F> scores, Vector<F> out) {
+    nb::gil_scoped_release release;
+    require(curvatures.shape(0) == scores.shape(0) && out.shape(0) == weights.shape(0), "the arrays differ in length");
+    const auto state = made(values, columns, indptr, weights.data(), weights.shape(0), scores.shape(0));
+    const SparseRowsState<R, F, Index> sum{values.data(), columns.data(), indptr.data(), out.data()};
+    for (size_t i = 0; i < scores.shape(0); ++i) {
+      scores.data()[i] = F(state.score(ptrdiff_t(i)) + constant);
+      sum.update(ptrdiff_t(i), curvatures.data()[i] * scores.data()[i]);
+    }
+  }, "values"_array, "columns"_array, "indptr"_array, "weights"_array, "constant"_a, "curvatures"_array, "scores"_array, "out"_array);
 }
 
 // The sums of the squares of rows.
@@ -203,8 +216,49 @@ template <class F, class Entry> void define_sparse(nb::module_& m) {
   define_lookup<F, Vector<const Entry>>(m, {"sweep_sparse", "sweep_classes_sparse", "add_sparse"}, rows, "entries"_array, "indptr"_array);
 }
 
-// Entries of codes, dense or CSR, as the tables want them: every row in the order of groups, slot and code in one
-// number. Codes 0 and features of slot -1 are left out.
+// The place of every feature in the tables: a slot of its group, or slot -1 for none.
+struct Slots {
+  const int32_t *slot, *group;
+  ptrdiff_t features;
+  int groups;
+};
+
+// Entries of codes, slot and code in one number, every row in the order of groups. No branch: what is left out, codes 0 and
+// features without a slot, is written over, so that `out` has room for one entry more.
+template <class Code, class Entry> void pack(SparseMatrix<Code> codes, ptrdiff_t rows, Slots at, Entry* out, int64_t* indptr) {
+  int64_t free = 0;
+  for (ptrdiff_t i = 0; i < rows; ++i) {
+    const auto row = codes.row(i);
+    for (int g = 0; g < at.groups; ++g) {
+      *indptr++ = free;
+      for (ptrdiff_t k = 0; k < row.size; ++k) {
+        const ptrdiff_t j = row.feature(k);
+        out[free] = Entry(at.slot[j]) << SparsePart<Entry>::bits | Entry(row.codes[k]);
+        free += row.codes[k] != 0 && at.slot[j] >= 0 && at.group[j] == g;
+      }
+    }
+  }
+  *indptr = free;
+}
+template <class Code, class Entry> void pack(DenseMatrix<Code> codes, ptrdiff_t rows, Slots at, Entry* out, int64_t* indptr) {
+  std::vector<std::vector<std::pair<int32_t, Entry>>> features(static_cast<size_t>(at.groups));  // and their slots
+  for (ptrdiff_t j = 0; j < at.features; ++j)
+    if (at.slot[j] >= 0) features[size_t(at.group[j])].emplace_back(int32_t(j), Entry(at.slot[j]) << SparsePart<Entry>::bits);
+  int64_t free = 0;
+  for (ptrdiff_t i = 0; i < rows; ++i) {
+    const auto row = codes.row(i);
+    for (const auto& group : features) {
+      *indptr++ = free;
+      for (const auto& [j, slot] : group) {
+        out[free] = slot | Entry(row.codes[j]);
+        free += row.codes[j] != 0;
+      }
+    }
+  }
+  *indptr = free;
+}
+
+// Rows as the tables of several groups want them; `indptr_out` has the beginning of every group of every row.
 template <class Code, class Entry> void define_packing(nb::module_& m) {
   m.def("pack_entries", [](Vector<const Code> codes, Vector<const int32_t> indices, Int64s indptr, Vector<const int32_t> slots,
                            Vector<const int32_t> group, int groups, Vector<Entry> out, Vector<int64_t> indptr_out) {
@@ -214,30 +268,9 @@ template <class Code, class Entry> void define_packing(nb::module_& m) {
     require(groups >= 1 && groups <= most_groups && ptrdiff_t(indptr_out.shape(0)) == rows * groups + 1, "wrong number of groups");
     require(slots.shape(0) == group.shape(0), "slots and groups differ in length");
     require_below(group.data(), group.shape(0), uint64_t(groups), "a group is out of range");
+    require(uint64_t(std::count(codes.data(), codes.data() + codes.shape(0), Code(0))) + out.shape(0) > codes.shape(0), "out is too short");
     with_codes(codes, indices, indptr, ptrdiff_t(slots.shape(0)), 0, rows, [&](auto matrix) {
-      const ptrdiff_t room = ptrdiff_t(slots.shape(0)) + 1;
-      std::vector<Entry> parts(size_t(room * groups));  // of one row, by groups
-      int64_t free = 0;
-      for (ptrdiff_t i = 0; i < rows; ++i) {
-        const auto row = matrix.row(i);
-        require(row.size < room, "a row has more codes than there are features");
-        Entry* to[most_groups];
-        for (int g = 0; g < groups; ++g) to[g] = parts.data() + g * room;
-        for (ptrdiff_t k = 0; k < row.size; ++k) {  // no branch: what is left out is written over
-          const ptrdiff_t j = row.feature(k);
-          Entry*& at = to[group.data()[j]];
-          *at = Entry(slots.data()[j]) << SparsePart<Entry>::bits | Entry(row.codes[k]);
-          at += row.codes[k] != 0 && slots.data()[j] >= 0;
-        }
-        for (int g = 0; g < groups; ++g) {
-          const Entry* from = parts.data() + g * room;
-          indptr_out.data()[i * groups + g] = free;
-          require(free + (to[g] - from) <= int64_t(out.shape(0)), "out is too short");
-          std::copy(from, static_cast<const Entry*>(to[g]), out.data() + free);
-          free += to[g] - from;
-        }
-      }
-      indptr_out.data()[rows * groups] = free;
+      pack(matrix, rows, Slots{slots.data(), group.data(), ptrdiff_t(slots.shape(0)), groups}, out.data(), indptr_out.data());
     });
   }, "codes"_array, "indices"_array, "indptr"_array, "slots"_array, "group"_array, "groups"_a, "out"_array, "indptr_out"_array);
 }

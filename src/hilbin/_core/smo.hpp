@@ -16,6 +16,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <vector>
 
 #include "simd.hpp"
@@ -243,7 +244,15 @@ template <class T> struct CachedRows {
   }
 };
 
-// Some rows and columns of a dense matrix: the entries of a row are copied side by side when it is first used.
+// Copies the entries `which` of a row side by side.
+template <class T> void copy_entries(const T* from, const int32_t* which, ptrdiff_t count, T* to) {
+  for (ptrdiff_t j = 0; j < count; ++j) {
+    __builtin_prefetch(from + which[j] + page / ptrdiff_t(sizeof(T)));
+    to[j] = from[which[j]];
+  }
+}
+
+// Some rows and columns of a dense matrix: a row is copied to its place when it is first used.
 template <class T> struct PartRows {
   const T* values;
   ptrdiff_t width;
@@ -254,16 +263,8 @@ template <class T> struct PartRows {
 
   bool has(ptrdiff_t) const { return true; }
   const T* row(ptrdiff_t i) const {
-    T* copy = copies + i * rows;
-    if (!copied[i]) {
-      const T* from = values + which[i] * width;
-      for (ptrdiff_t j = 0; j < rows; ++j) {
-        __builtin_prefetch(from + which[j] + page / ptrdiff_t(sizeof(T)));
-        copy[j] = from[which[j]];
-      }
-      copied[i] = 1;
-    }
-    return copy;
+    if (!copied[i]) copy_entries(values + which[i] * width, which, rows, copies + i * rows), copied[i] = 1;
+    return copies + i * rows;
   }
 };
 
@@ -294,6 +295,35 @@ template <class T> void add_rows(const T* rows, ptrdiff_t n, ptrdiff_t width, co
         });
   }
 }
+
+// As PartRows, with copies one after the other, in the order of first use: the few of the next problem are then written where
+// the cache has those of this one. `slots` says where row i is, -1 that it is not there.
+template <class T> struct QueuedRows {
+  const T* values;
+  ptrdiff_t width;
+  const int32_t* which;
+  ptrdiff_t rows;
+  T* copies;
+  int32_t *slots, *count;
+
+  bool has(ptrdiff_t) const { return true; }
+  const T* row(ptrdiff_t i) const {
+    if (slots[i] < 0) {
+      slots[i] = (*count)++;
+      copy_entries(values + which[i] * width, which, rows, copies + slots[i] * rows);
+    }
+    return copies + slots[i] * rows;
+  }
+  // out += the products of all rows and the coefficients.
+  void add(const double* coefficients, double* out) const {
+    for (ptrdiff_t i = 0; i < rows; ++i)
+      if (coefficients[i] != 0) row(i);
+    std::vector<double> by_slot(static_cast<size_t>(*count));
+    for (ptrdiff_t i = 0; i < rows; ++i)
+      if (slots[i] >= 0) by_slot[size_t(slots[i])] = coefficients[i];
+    add_rows(copies, *count, rows, by_slot.data(), out);
+  }
+};
 
 // The first entry of a row beyond what two rows of these norms can have, or -1.
 template <class T> ptrdiff_t first_beyond(const T* row, ptrdiff_t n, double norm, const double* norms, double tolerance) {
@@ -373,8 +403,10 @@ template <class T> struct Blocks {
   void solve(ptrdiff_t begin, ptrdiff_t end, double tol, int64_t* steps, double* violations) const {
     std::vector<double> diagonals;
     std::vector<float> slopes;
-    std::vector<T> copies;
-    std::vector<uint8_t> copied;
+    ptrdiff_t largest = 0;
+    for (ptrdiff_t k = begin; k < end; ++k) largest = std::max<ptrdiff_t>(largest, offsets[k + 1] - offsets[k]);
+    const std::unique_ptr<T[]> copies(new T[size_t(largest * largest)]);  // what is not written takes no memory
+    std::vector<int32_t> slots;
     for (ptrdiff_t k = begin; k < end; ++k) {
       if (limits[k] == 0) continue;
       const ptrdiff_t first = offsets[k], n = offsets[k + 1] - first;
@@ -392,13 +424,11 @@ template <class T> struct Blocks {
         done = descend_or_stall(m, WholeRows<T>{values, n}, limits[k], tol);
         if (out != nullptr) add_rows(values, n, n, m.coef, out);
       } else {
-        copies.resize(n * n);
-        copied.assign(n, 0);
-        const PartRows<T> rows{values, width, own, n, copies.data(), copied.data()};
+        slots.assign(n, -1);
+        int32_t count = 0;
+        const QueuedRows<T> rows{values, width, own, n, copies.get(), slots.data(), &count};
         done = descend_or_stall(m, rows, limits[k], tol);
-        for (ptrdiff_t i = 0; out != nullptr && i < n; ++i)
-          if (m.coef[i] != 0) rows.row(i);
-        if (out != nullptr) add_rows(copies.data(), n, n, m.coef, out);
+        if (out != nullptr) rows.add(m.coef, out);
       }
       steps[k] = done.done, violations[k] = done.violation;
     }

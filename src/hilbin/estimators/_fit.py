@@ -30,6 +30,7 @@ from joblib import effective_n_jobs
 from sklearn.base import ClassifierMixin, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
+from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from hilbin import parallel
@@ -71,6 +72,30 @@ def checked_weights(sample_weight: Any, X: Matrix) -> Array:
             f"sample_weight is up to {weights.max():.3g}, too large to add up: divide it by that"
         )
     return weights
+
+
+def check_labels(y: Any) -> None:
+    """Refuse targets that are not labels, as scikit-learn does, which sorts whole numbers first."""
+    if not _are_few(y):
+        check_classification_targets(y)
+
+
+def class_numbers(y: Array) -> tuple[Array, Array]:
+    """Return the distinct labels, in order, and which of them every label is."""
+    if not _are_few(y):
+        return np.unique(y, return_inverse=True)
+    least = y.min()
+    places = (y - least).astype(np.intp) if y.dtype.kind == "u" else y.astype(np.intp) - int(least)
+    present = np.bincount(places) > 0
+    numbers = np.cumsum(present) - 1
+    return np.flatnonzero(present).astype(y.dtype) + least, numbers[places]
+
+
+def _are_few(y: Any) -> bool:
+    """Tell whether whole numbers have so small a range that they are certainly classes."""
+    if type(y) is not np.ndarray or y.ndim != 1 or y.dtype.kind not in "iu" or not y.size:
+        return False
+    return 2 * (int(y.max()) - int(y.min()) + 1) <= y.size
 
 
 def check_classes(classes: Array, sample_weight: Any = None) -> Array:
@@ -357,10 +382,12 @@ def solve_again(
     return [results[k] for k in range(len(duals))]
 
 
-def last_duals(estimator: Any, shapes: Sequence[tuple[int, ...]]) -> list[Array] | None:
-    """Return the dual variables of the last fit, if they are to be used and of these shapes."""
+def last_duals(estimator: Any, training: Any) -> list[Array] | None:
+    """Return the dual variables of the last fit, if they are to be used and of the right shapes."""
     duals = getattr(estimator, "_duals", None) if estimator.warm_start else None
-    return duals if duals is not None and [d.shape for d in duals] == [*shapes] else None
+    if duals is None or [d.shape for d in duals] != [*estimator._shapes(training)]:
+        return None
+    return duals
 
 
 def relative_gap(objective: Any, gap: Any) -> float:

@@ -184,8 +184,8 @@ class _Newton:
         left, change = np.arange(which.size), np.zeros_like(curvature)
         while left.size and self.going and self.n_iter < max_iter:
             p = P[left]
-            scores = risk.scores(p)
-            Q = self.lam * p + risk.gradient(curvature[:, left] * scores)
+            scores, products = risk.curved(p, curvature[:, left])
+            Q = self.lam * p + products
             require_finite(Q)
             step = (square[left] / np.einsum("kd,kd->k", p, Q))[:, None]
             D[left] += step * p

@@ -13,7 +13,7 @@ levels, the hinge table. Features of one kind form a group, so that each loop ha
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Self
 
@@ -62,6 +62,9 @@ class Levels:
     offsets: Array
     levels: Array
     step: float | None = None
+    _last: list[tuple[Array, Array]] = field(
+        default_factory=list, init=False, repr=False, compare=False
+    )
 
     @classmethod
     def from_values(cls, X: Any, n_jobs: int | None = None) -> Self:
@@ -158,10 +161,17 @@ class Levels:
         )
 
     def lookup(self, coef: Array) -> Array:
-        """Return ``T`` of every feature for every column of coefficients, level by level."""
+        """Return ``T`` of every feature for every column of coefficients, level by level.
+
+        Those of the last coefficients are remembered: a certificate and a model ask for the same.
+        """
+        for known, sums in tuple(self._last):  # threads share it
+            if np.array_equal(known, coef):
+                return sums
         sums = np.zeros((self.levels.size, coef.shape[1]))
         core.level_sums(*self.parts, self.offsets, np.ascontiguousarray(coef), sums)
         core.level_lookup(sums, self.offsets, self.levels)
+        self._last[:] = [(coef.copy(), sums)]
         return sums
 
     def scores(self, lookup: Array, n_jobs: int | None = None) -> Array:
@@ -443,7 +453,7 @@ def _entries(levels: Levels, order: Array, first: Array) -> tuple[Any, ...]:
     entry: Any = np.uint32 if narrow else np.uint64
     if indptr.size and groups == 1 and order.size == slots.size and data.all():
         return slots[indices].astype(entry) << (8 if narrow else 32) | data, indptr
-    entries = np.empty(np.count_nonzero(data), entry)
+    entries = np.empty(np.count_nonzero(data) + 1, entry)  # the core writes one in advance
     indptr_out = np.empty(levels.shape[0] * groups + 1, np.int64)
     core.pack_entries(data, indices, indptr, slots, group, groups, entries, indptr_out)
     return entries[: indptr_out[-1]], indptr_out

@@ -297,6 +297,17 @@ class MatrixRows:
         S = S.astype(self.dtype, copy=False)
         return np.ascontiguousarray((self.Z.T @ S).T) if sp.issparse(self.Z) else S.T @ self.Z
 
+    def curved(self, V: Array, D: Array, constants: Array) -> tuple[Array, Array]:
+        """Return ``S = Z V^T`` and a constant for every task, and ``(D * S)^T Z``."""
+        if not self._is_single(len(V)):
+            S = self.scores(V) + constants.astype(self.dtype)
+            return S, self.gradient(D * S)
+        scores, sums = np.empty(self.shape[0]), np.zeros(self.shape[1])
+        given = V[0].astype(np.float64), float(constants[0]), D[:, 0].astype(np.float64)
+        core.curve_sparse_rows(*self._arrays, *given, scores, sums)
+        S, products = (a.astype(self.dtype, copy=False) for a in (scores[:, None], sums[None]))
+        return S, products
+
     def _is_single(self, tasks: int) -> bool:
         """Tell whether a product is that of sparse rows with one vector, which has no overhead."""
         return tasks == 1 and sp.issparse(self.Z)
@@ -454,7 +465,19 @@ class Risk:
 
     def gradient(self, S: Array) -> Array:
         """Return ``S^T Z``, for the constant feature as well."""
-        gradient = self.rows.gradient(S)
+        return self._with_constant(self.rows.gradient(S), S)
+
+    def curved(self, V: Array, D: Array) -> tuple[Array, Array]:
+        """Return the scores at ``V``, and the products with ``Z^T D Z``, of rows of a matrix.
+
+        ``D`` has a column for every row of ``V``.
+        """
+        rows: Any = self.rows
+        constants = self.root * V[:, -1] if self.root > 0 else np.zeros(len(V))
+        S, products = rows.curved(V[:, : rows.shape[1]], D, constants)
+        return S, self._with_constant(products, D * S if self.root > 0 else S)
+
+    def _with_constant(self, gradient: Array, S: Array) -> Array:
         if self.root > 0:
             constant = self.root * S.sum(axis=0, dtype=np.float64)
             gradient = np.column_stack([gradient, constant.astype(gradient.dtype)])

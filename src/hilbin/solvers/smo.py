@@ -314,7 +314,9 @@ def smo_blocks(
     which, offsets = np.ascontiguousarray(which, np.int32), np.ascontiguousarray(offsets, np.int64)
     sizes = np.diff(offsets)
     coef, gradient = np.zeros(which.size), -problem.linear
-    limits = np.minimum(np.where(sizes < FEW, ROUNDS_OF_FEW * ROUND, ROUND), max_iter)
+    # as many for more rows as take as long; who goes on with the whole matrix loses no copies
+    most = np.clip(ROUNDS_OF_FEW * ROUND * FEW // sizes, ROUND, ROUNDS_OF_FEW * ROUND)
+    limits = np.minimum(np.where(sizes < max(FEW, len(rows.gram)), most, ROUND), max_iter)
     bounds = np.maximum(np.abs(problem.low), np.abs(problem.high))
     off = _rounding(problem, rows.norms, bounds, gradient, int(limits.max(initial=0)))
     summed = exact is not None or not off <= DRIFT * tol

@@ -24,7 +24,14 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from hilbin import parallel
-from hilbin._arrays import ACCEPTED, Array, Matrix, apply, check_rows_and_least, validate_data
+from hilbin._arrays import (
+    ACCEPTED,
+    Array,
+    Matrix,
+    apply,
+    check_values_and_least,
+    validate_data,
+)
 from hilbin._core import core
 from hilbin._parameters import estimator, require_choice, require_positive, require_whole
 from hilbin._state import require, require_attributes, require_offsets, require_vector
@@ -72,7 +79,7 @@ class BinnedRows:
 
     def _refuse_bad_values(self, rows: Any, *, reset: bool = False) -> Matrix:
         who = type(self).__name__ if self.negative == "error" else None
-        rows, least = check_rows_and_least(rows, "X", nonnegative=who, otherwise=OFFER)
+        rows, least = check_values_and_least(rows, "X", nonnegative=who, otherwise=OFFER)
         if reset and least < 0 and sp.issparse(rows):
             raise ValueError(
                 "X is sparse and has negative values: shifting them would fill it; pass a dense X"

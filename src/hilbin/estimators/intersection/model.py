@@ -236,7 +236,7 @@ class IntersectionModel(BinnedRows, CallbackSupportMixin, CostPath, BaseEstimato
         self : estimator
         """
         training = self._prepare(X, y, sample_weight)
-        self._solve(training, last_duals(self, self._shapes(training)), (X, y))
+        self._solve(training, last_duals(self, training), (X, y))
         return self
 
     def _shapes(self, training: Training) -> list[tuple[int, ...]]:

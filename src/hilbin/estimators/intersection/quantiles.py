@@ -1,9 +1,11 @@
 """Quantiles of columns, dense or CSR, weighted or not: what a binner learns from data."""
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from joblib import effective_n_jobs
 
 from hilbin import parallel
 from hilbin._arrays import Array, Matrix, apply
@@ -12,11 +14,13 @@ from hilbin.estimators.probability import row_keys
 
 VALUES_AT_ONCE = 1 << 17
 FEWEST_AT_ONCE = 8  # columns: a cache line of each row
+VALUES_OF_ROWS, FEWEST_OF_ROWS = 1 << 21, 64  # the same without a copy of the columns
 NO_WEIGHTS = np.empty(0)
 # What makes columns comparable: so many of them, and sizes of rows that differ by no more than this
 # share, so many zeros, or ranges that differ by no more than this factor.
 FEWEST, SAME_SIZE, MOSTLY_ZERO, SAME_RANGE = 8, 0.05, 0.8, 5.0
 ENOUGH_ROWS = 1000  # to find that out
+USUAL_POWER = 30  # of 2: squares of such values are far from the ends of float32
 
 
 def extremes(X: Matrix) -> tuple[Array, Array]:
@@ -70,6 +74,13 @@ def quantile_range(
         low = low_quantiles(X, least, share, weights, n_jobs)
         return low, quantiles_above(X, low, q, weights, n_jobs)
     low, high = np.empty((2, least.size), X.dtype)
+    if weights is None and X.flags.c_contiguous:
+        run = partial(core.column_ranges, X, share, q, low, high)
+        part = -(-X.shape[1] // effective_n_jobs(n_jobs))
+        most = max(FEWEST_OF_ROWS, VALUES_OF_ROWS // X.shape[0])
+        at_once = min(most, max(FEWEST_AT_ONCE, part))
+        parallel.run(run, parallel.ranges(X.shape[1], at_once), n_jobs)
+        return low, high
 
     def task(begin: int, end: int) -> None:
         values, indptr, w = _columns(X, begin, end, weights)
@@ -172,7 +183,7 @@ def comparable(X: Matrix, least: Array, weights: Array | None, n_jobs: int | Non
         return False
     if X.shape[0] > ENOUGH_ROWS:
         keys = row_keys(X)
-        some = np.flatnonzero(keys <= np.unique(keys)[:ENOUGH_ROWS][-1])
+        some = np.flatnonzero(keys <= _nth_distinct(keys, ENOUGH_ROWS))
         X, weights = X[some], None if weights is None else weights[some]
     X = _of_size_one(X)
     zeros = np.zeros(X.shape[1])
@@ -192,11 +203,20 @@ def comparable(X: Matrix, least: Array, weights: Array | None, n_jobs: int | Non
     return bool(high.size) and bool(SAME_RANGE * high[tenth] >= high[-1 - tenth])
 
 
+def _nth_distinct(keys: Array, n: int) -> Any:
+    """Return the ``n``-th smallest of the distinct keys, or the largest of fewer."""
+    if keys.size > 2 * n:
+        some = np.unique(np.partition(keys, 2 * n)[: 2 * n])
+        if some.size >= n:
+            return some[n - 1]
+    return np.unique(keys)[:n][-1]
+
+
 def _of_size_one(X: Matrix) -> Matrix:
-    """Return rows times a power of 2, so that squares are neither 0 nor infinite."""
+    """Return rows times a power of 2, if squares could be 0 or infinite without."""
     values = X.data if sp.issparse(X) else X
     power = -int(np.frexp(values.max(initial=0))[1])
-    return apply(X, lambda x: np.ldexp(x, power))
+    return X if abs(power) <= USUAL_POWER else apply(X, lambda x: np.ldexp(x, power))
 
 
 def _spread(values: Array, weights: Array | None) -> float:

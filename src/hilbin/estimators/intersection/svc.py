@@ -12,11 +12,18 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from sklearn.utils.multiclass import check_classification_targets
 
 from hilbin._arrays import Array
 from hilbin._parameters import estimator, require_choice
-from hilbin.estimators._fit import Fit, Pair, check_classes, class_factors, solve_again
+from hilbin.estimators._fit import (
+    Fit,
+    Pair,
+    check_classes,
+    check_labels,
+    class_factors,
+    class_numbers,
+    solve_again,
+)
 from hilbin.estimators._sizes import checked_costs
 from hilbin.estimators.intersection.model import EXACT, IntersectionModel, Training, columns
 from hilbin.estimators.probability import ProbabilityClassifier, row_keys
@@ -93,8 +100,8 @@ class IntersectionSVC(ProbabilityClassifier, IntersectionModel):
 
     def _prepare(self, X: Any, y: Any, sample_weight: Any) -> Training:
         rows, y, weights = self._examples(X, y, sample_weight)
-        check_classification_targets(y)
-        classes, labels = np.unique(y, return_inverse=True)
+        check_labels(y)
+        classes, labels = class_numbers(y)
         self.classes_ = check_classes(classes, sample_weight)
         self._forget_calibration()
         return self._train_on(rows, labels, weights, 1 if classes.size == 2 else classes.size)

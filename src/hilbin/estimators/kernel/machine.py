@@ -393,7 +393,7 @@ class LossMachine(CostPath, KernelMachine):
         self : estimator
         """
         training = self._prepare(X, y, sample_weight, once=True)
-        self._solve(training, last_duals(self, self._shapes(training)), (X, y))
+        self._solve(training, last_duals(self, training), (X, y))
         return self
 
     def _prepare(self, X: Any, y: Any, sample_weight: Any, *, once: bool = False) -> Training:

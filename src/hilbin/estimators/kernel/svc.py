@@ -17,7 +17,6 @@ from sklearn.base import clone
 from sklearn.metrics import accuracy_score
 from sklearn.model_selection import check_cv
 from sklearn.utils import check_random_state
-from sklearn.utils.multiclass import check_classification_targets
 
 from hilbin._arrays import Array
 from hilbin._parameters import estimator, require_choice
@@ -27,8 +26,10 @@ from hilbin.estimators._fit import (
     Fit,
     Pair,
     check_classes,
+    check_labels,
     checked_weights,
     class_factors,
+    class_numbers,
     labels_of,
     solve_again,
 )
@@ -116,7 +117,7 @@ class KernelSVC(ProbabilityClassifier, LossMachine):
 
     def _prepare(self, X: Any, y: Any, sample_weight: Any, *, once: bool = False) -> Training:
         rows, y = self._checked(X, y)
-        check_classification_targets(y)
+        check_labels(y)
         weights = checked_weights(sample_weight, rows)
         labels = self._encode(y[weights > 0], sample_weight)
         book = self.code_book_
@@ -127,7 +128,7 @@ class KernelSVC(ProbabilityClassifier, LossMachine):
 
     def _encode(self, y: Array, sample_weight: Any = None) -> Array:
         """Return labels as numbers; keep ``classes_`` and ``code_book_``."""
-        classes, labels = np.unique(y, return_inverse=True)
+        classes, labels = class_numbers(y)
         self.classes_ = check_classes(classes, sample_weight)
         self._forget_calibration()
         random = check_random_state(self.random_state)
@@ -347,8 +348,8 @@ def _by_class(results: list[Result]) -> tuple[Array, Array]:
 
 def _by_machine(seen: list[Array], results: list[Result], n: int) -> tuple[Any, Array]:
     """Return the coefficients as a CSR array with a column per machine, and the intercepts."""
-    machines = np.repeat(np.arange(len(seen)), [rows.size for rows in seen])
     values, rows = np.concatenate([r.coef for r in results]), np.concatenate(seen)
     kept = np.flatnonzero(values)
-    coef = sp.csr_array((values[kept], (rows[kept], machines[kept])), (n, len(seen)))
-    return coef, np.hstack([r.intercept for r in results])
+    ends = np.searchsorted(kept, np.cumsum([0, *(part.size for part in seen)]))
+    columns = sp.csc_array((values[kept], rows[kept], ends), (n, len(seen)))
+    return columns.tocsr(), np.hstack([r.intercept for r in results])

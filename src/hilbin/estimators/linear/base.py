@@ -14,12 +14,11 @@ from joblib import effective_n_jobs
 from sklearn import get_config
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin, clone, is_classifier
 from sklearn.utils import get_tags
-from sklearn.utils.multiclass import check_classification_targets
 
 from hilbin._arrays import Array, Matrix, validate_data
 from hilbin._parameters import estimator, require_positive, require_whole
 from hilbin._state import require, require_attributes
-from hilbin.estimators._fit import checked_weights, random_seed
+from hilbin.estimators._fit import check_labels, checked_weights, random_seed
 from hilbin.estimators.linear.cost import (
     FIRST_ROWS,
     CostEstimate,
@@ -120,8 +119,8 @@ class MapModel(BaseEstimator):
             numbers = targets == "numbers"
             kinds: dict[str, Any] = {"multi_output": numbers, "y_numeric": numbers}
             rows, y = validate_data(self, X, y, reset=reset, **kinds, **ACCEPTED)
-        if targets == "labels" and not are_few_labels(y):
-            check_classification_targets(y)
+        if targets == "labels":
+            check_labels(y)
         return Chunk(rows, y, None if weight is None else checked_weights(weight, rows), 0, "X")
 
     def _chunks(self, X: Any) -> Iterable[Chunk]:
@@ -426,13 +425,6 @@ def given_labels(y: Any, weight: Any) -> tuple[Array, Array | None] | None:
     if weight is not None and not hasattr(weight, "__array__"):
         return None
     return labels.reshape(len(labels)), None if weight is None else np.asarray(weight)
-
-
-def are_few_labels(y: Any) -> bool:
-    """Tell whether whole numbers have so small a range that they are certainly classes."""
-    if type(y) is not np.ndarray or y.ndim != 1 or y.dtype.kind not in "iu" or not y.size:
-        return False
-    return 2 * (int(y.max()) - int(y.min()) + 1) <= y.size
 
 
 def given_targets(y: Any) -> Array | None:

@@ -9,7 +9,6 @@ import scipy.sparse as sp
 from sklearn import get_config
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_array, check_random_state
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from hilbin import parallel
@@ -20,8 +19,10 @@ from hilbin.estimators._fit import (
     SMALL,
     CallbackSupportMixin,
     check_classes,
+    check_labels,
     checked_weights,
     class_factors,
+    class_numbers,
 )
 from hilbin.estimators._sizes import check_kernel_values, finite_scores, without_warnings
 from hilbin.estimators.kernel.gram import MOST_WHOLE, check_gram, resolved
@@ -432,9 +433,9 @@ class MultipleKernelClassifier(ProbabilityClassifier, MultipleKernelModel):
     def _labeled(self, X: Any, y: Any, sample_weight: Any, *, normalize: bool) -> Training:
         """Check and prepare rows with labels, which become places in ``classes_``."""
         rows, y = self._checked(X, y)
-        check_classification_targets(y)
+        check_labels(y)
         weights = checked_weights(sample_weight, rows[0] if self._precomputed else rows)
-        classes, labels = np.unique(y[weights > 0], return_inverse=True)
+        classes, labels = class_numbers(y[weights > 0])
         self.classes_ = check_classes(classes, sample_weight)
         self._forget_calibration()
         return self._train_on(rows, labels, weights, normalize=normalize)

@@ -77,7 +77,7 @@ class MultipleSupportModel(CostPath, MultipleKernelClassifier):
         self : estimator
         """
         training = self._prepare(X, y, sample_weight)
-        self._solve(training, last_duals(self, self._shapes(training)), (X, y))
+        self._solve(training, last_duals(self, training), (X, y))
         return self
 
     def _prepare(self, X: Any, y: Any, sample_weight: Any) -> Training:
