@@ -12,6 +12,8 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 import hilbin
 from hilbin.detect import BoxWarning, DeformableDetector, iou, match_boxes, run_all
+from hilbin.detect.learning import choose_overlap
+from hilbin.detect.template import CONTEXT
 from hilbin.images import ImageError, UnreadableImageWarning
 
 SCENES = [scene(seed) for seed in range(12)]
@@ -100,6 +102,23 @@ def test_a_threshold_of_ones_own(root):
     low, high = (root.predict(IMAGES[8:], threshold) for threshold in (-1.5, 0.0))
     assert sum(map(len, low)) > sum(map(len, high))
     assert min(boxes.scores.min(initial=0) for boxes in high) >= 0
+
+
+def test_things_that_overlap_are_told_apart(root):
+    assert root.overlap_ == 0.3
+    assert clone(root).set_params(overlap=0.45).fit(IMAGES[:3], BOXES[:3]).overlap_ == 0.45
+    apart, near, same = (np.array([[0, 0, 9, 10], [x, 0, x + 9, 10]]) for x in (9, 4, 0))
+    none = np.empty((0, 4))
+    assert choose_overlap([apart, none, apart[:1]]) == 0.3
+    assert choose_overlap([near] * 9) == pytest.approx(5 / 13)
+    assert choose_overlap([*[apart] * 39, same]) == 0.3  # drawn twice by mistake
+    assert choose_overlap([same] * 9) == 0.5
+    pyramid = root.pyramid(IMAGES[8])
+    found = root.find(pyramid, -2.0)
+    shape = root.templates_[0].shape
+    whole = pyramid.boxes(found.window, shape, CONTEXT)  # not clipped to the image
+    assert len(whole) > 5
+    assert (iou(whole, whole) - np.eye(len(whole))).max() <= 0.3 + 1e-9
 
 
 def test_parts_everywhere_find_no_less():
@@ -262,6 +281,7 @@ def test_arguments_are_checked():
 FORGED = {
     "templates_": ([], None, ["x"]),
     "upsample_": (99, -99, 0.5),
+    "overlap_": (1.5, "auto"),
     "threshold_": (None, "high"),
     "words_": (np.zeros((300, 32), np.float32), np.zeros((4, 31), np.float32)),
     "calibration_": ("none", 3),

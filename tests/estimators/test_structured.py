@@ -19,7 +19,8 @@ from hilbin import load, save
 from hilbin.estimators import ChainModel, GridModel, MulticlassModel, StructuredSVM
 from hilbin.estimators.structured.grid import foreground
 from hilbin.estimators.structured.models import viterbi
-from hilbin.solvers import crammer_singer, gram_rows
+from hilbin.estimators.structured.slack import worst_by_slack
+from hilbin.solvers import Bounded, crammer_singer, gram_rows
 
 FIXED = np.array([[0, 1, 5], [1, 0, 1], [5, 1, 0]])  # costs
 
@@ -113,6 +114,53 @@ def test_grids_equal_enumeration(rows, columns, seed):
         np.testing.assert_allclose(value(z), value(best), atol=1e-8)
 
 
+class Doubtful(GridModel):
+    """The model with bounds that are a little too high."""
+
+    def best(self, x, w, y=None):
+        output = super().best(x, w, y)
+        return Bounded(
+            output, w @ self.joint(x, output) + 0.01 + (y is not None) * self.loss(y, output)
+        )
+
+
+@given(st.booleans(), st.integers(1, 3), st.integers(1, 3), st.integers(0, 10_000))
+def test_slack_by_questions_about_margins(doubtful, rows, columns, seed):
+    rng = np.random.default_rng(seed)
+    model = (Doubtful if doubtful else GridModel)(2)
+    x, y = rng.normal(size=(rows, columns, 2)), rng.integers(0, 2, (rows, columns))
+    w = np.append(rng.normal(size=2), abs(rng.normal())) * rng.choice([0, 0.1, 1, 10])
+
+    def slack(z):
+        return model.loss(y, z) * (1 + w @ (model.joint(x, z) - model.joint(x, y)))
+
+    found = worst_by_slack(model, x, w, y)
+    output, bound = (found.output, found.bound) if isinstance(found, Bounded) else (found, None)
+    highest = slack(oracles.best_labels(slack, (rows, columns), 2))
+    assert -1e-9 <= slack(output) <= highest + 1e-9
+    assert (slack(output) if bound is None else bound) >= highest - 1e-7 * (1 + highest)
+
+
+@given(st.integers(1, 12), st.integers(2, 5), st.integers(0, 10_000))
+def test_slack_by_questions_about_chains(length, n_labels, seed):
+    rng = np.random.default_rng(seed)
+    model = ChainModel(n_labels, 2)
+    x, y = rng.normal(size=(length, 2)), rng.integers(0, n_labels, length)
+    w = rng.normal(size=model.size) * rng.choice([0.1, 1, 10])
+
+    def point(z):
+        return model.loss(y, z), 1 + w @ (model.joint(x, z) - model.joint(x, y))
+
+    found = worst_by_slack(model, x, w, y)
+    exact = float(np.prod(point(model.best_slack(x, w, y))))
+    if isinstance(found, Bounded):  # lines above all outputs bound it as well
+        lines = {f: point(model.best(x, f * w, y)) for f in np.geomspace(1e-3, 1e3, 100)}
+        hull = min((loss + f * gain) ** 2 / (4 * f) for f, (loss, gain) in lines.items())
+        assert exact - 1e-9 <= found.bound <= hull + 1e-9
+    else:
+        np.testing.assert_allclose(np.prod(point(found)), exact, atol=1e-8)
+
+
 def test_a_cut_with_a_negative_weight():
     with pytest.raises(ValueError, match="a cut needs one >= 0"):
         foreground(np.ones((2, 2)), -0.1)
@@ -191,6 +239,14 @@ def test_grids_smooth_their_labels(masks):
     assert model.score(X[8:], y[8:]) > pixelwise.score(X[8:], y[8:])
 
 
+def test_grids_with_slack_rescaling(masks):
+    X, y = masks
+    model = StructuredSVM(GridModel(), C=100.0, rescaling="slack").fit(X[:8], y[:8])
+    assert model.gap_ <= 2e-3 * model.objective_
+    margin = clone(model).set_params(rescaling="margin").fit(X[:8], y[:8])
+    assert model.score(X[8:], y[8:]) > margin.score(X[8:], y[8:]) - 0.03
+
+
 def test_the_weight_of_pairs_is_not_negative(masks):
     """Labels like a chessboard would make it so."""
     X, _ = masks
@@ -225,6 +281,10 @@ def test_a_model_of_three_methods(tmp_path):
     model = StructuredSVM(Threshold(), C=100.0).fit(X[:20], y[:20])
     assert model.score(X[20:], y[20:]) > -0.03
     assert 0.2 < model.coef_[1] / model.coef_[0] < 0.6
+    slack = clone(model).set_params(rescaling="slack")
+    with pytest.warns(ConvergenceWarning, match="the model only bounds"):
+        slack.fit(X[:20], y[:20])
+    assert slack.score(X[20:], y[20:]) > -0.03
     save(model, tmp_path / "model.hilbin", classes=[Threshold])
     loaded = load(tmp_path / "model.hilbin", classes=[Threshold])
     assert loaded.predict(X) == model.predict(X)
@@ -328,7 +388,6 @@ def test_errors_name_the_example(model, message):
         ({"model": ChainModel()}, [np.zeros((2, 3))], [[0, -1]], "example 0: its labels"),
         ({"model": GridModel()}, [np.zeros((2, 2, 1))], [np.zeros((2, 3))], "example 0: its"),
         ({"model": GridModel()}, [np.zeros((2, 2))], [np.zeros((2, 2))], "example 0: a grid"),
-        ({"model": GridModel(), "rescaling": "slack"}, [], [], "best_slack"),
         ({"model": object()}, [], [], "without joint"),
         ({"model": ChainModel()}, [np.zeros((2, 3))], [], "1 examples, but y has 0"),
         ({"model": ChainModel()}, [np.zeros((2, 3))], None, "requires y"),

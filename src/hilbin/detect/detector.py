@@ -66,8 +66,9 @@ class DeformableDetector(BaseEstimator):
     threshold : "auto" or float, default="auto"
         Least score of what is found; "auto" is that of best F1, smoothed, in images that
         were left out.
-    overlap : float, default=0.5
-        If two windows overlap with a larger IoU, only the better one is kept.
+    overlap : "auto" or float, default="auto"
+        If two windows overlap with a larger IoU, only the better one is kept. "auto" is the IoU
+        that 95 % of the training boxes do not exceed with any other box, from 0.3 to 0.5.
     tol : float, default=0.03
         Largest gap of the objective to its lower bound, relative to the objective.
     max_iter : int, default=500
@@ -95,6 +96,8 @@ class DeformableDetector(BaseEstimator):
         left out were true.
     upsample_ : int
         How often images are doubled.
+    overlap_ : float
+        Largest IoU of two windows that are both kept.
     words_ : float32 array of shape (n_words, 32) or None
         Words of cells; :func:`~hilbin.detect.run_all` uses them.
     unreachable_ : list of dict
@@ -143,7 +146,7 @@ class DeformableDetector(BaseEstimator):
     mirror: bool = True
     threshold: float | Literal["auto"] = "auto"
     _: KW_ONLY
-    overlap: float = 0.5
+    overlap: float | Literal["auto"] = "auto"
     tol: float = 0.03
     max_iter: int = MAX_ITER
     max_time: float | None = None
@@ -177,6 +180,7 @@ class DeformableDetector(BaseEstimator):
         data = TrainingImages(images, boxes, ignore)
         training = Training(self, data, callback or (lambda stage, done, total: None))
         self.upsample_: int = training.upsample
+        self.overlap_: float = training.overlap
         training.read()
         self.words_: Array | None = training.words
         self.memory_: int = training.memory
@@ -224,7 +228,7 @@ class DeformableDetector(BaseEstimator):
         """
         least = self.threshold_ if threshold is None else threshold
         scores = all_scores(self.templates_, pyramid, exact=exact)
-        return find(scores, self.templates_, pyramid, least, self.overlap)
+        return find(scores, self.templates_, pyramid, least, self.overlap_)
 
     def predict(self, images: Any, threshold: float | None = None) -> list[Boxes]:
         """Find objects in images.
@@ -270,9 +274,8 @@ class DeformableDetector(BaseEstimator):
             As for :meth:`fit`.
         """
         data = TrainingImages(images, boxes, ignore)
-        truths = [b[~skip] for b, skip in zip(data.boxes, data.ignored, strict=True)]
         others = [b[skip] for b, skip in zip(data.boxes, data.ignored, strict=True)]
-        return average_precision(self.predict(images, LOW), truths, others)
+        return average_precision(self.predict(images, LOW), data.truths(), others)
 
     def _check_parameters(self) -> None:
         require_whole("n_components", self.n_components, 1, 100)
@@ -285,7 +288,8 @@ class DeformableDetector(BaseEstimator):
         require_positive("C", self.C)
         if self.threshold != "auto" and not np.isfinite(self.threshold):
             raise ValueError(f'threshold must be "auto" or a number, got {self.threshold!r}')
-        require_positive("overlap", self.overlap, or_zero=True, most=1)
+        if self.overlap != "auto":
+            require_positive("overlap", self.overlap, or_zero=True, most=1)
         require_positive("tol", self.tol)
         require_whole("max_iter", self.max_iter, 1)
         if self.max_time is not None:
@@ -296,6 +300,7 @@ class DeformableDetector(BaseEstimator):
             self,
             templates_="list",
             upsample_="int",
+            overlap_="float",
             words_="float32[words, 32]?",
             threshold_="float",
             unreachable_="list",
@@ -313,6 +318,7 @@ class DeformableDetector(BaseEstimator):
             templates and all(isinstance(t, Template) for t in templates), "templates_ is wrong"
         )
         require(-8 <= self.upsample_ <= 3, "upsample_ is out of range")
+        require(0 <= self.overlap_ <= 1, "overlap_ is out of range")
         require(fitted.get("words", 1) <= MOST_WORDS, "there are too many words")
         calibration = self.calibration_
         fits = calibration is None or isinstance(calibration, ScoreCalibration)

@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from hilbin._arrays import Array
-from hilbin.detect.boxes import areas
+from hilbin.detect.boxes import areas, iou
 from hilbin.detect.calibration import HARD, MOST_HARD, HardRows
 from hilbin.detect.checkpoint import Checkpoint
 from hilbin.detect.pyramid import PADDING, SIDE, Levels, Shape
@@ -38,6 +38,8 @@ from hilbin.solvers import Result
 CANDIDATE, REACHED, COUNTS = 0.7, 0.5, 0.3  # IoU of positives, of what is no negative, of ignored
 SMALL = 0.05  # quantile of the areas of boxes that a template must be able to find
 SMALLER = 0.75  # area of such a box, as a share of that of the template
+FOUND = 0.95  # share of the boxes that suppression must leave
+LEAST_OVERLAP, MOST_OVERLAP = 0.3, 0.5
 LEAST_BOXES = 20  # of a component
 MOST_UPSAMPLE, LEAST_UPSAMPLE = 1, -5
 ROUNDS = 2
@@ -54,6 +56,17 @@ def choose_upsample(boxes: Array, area: float) -> int:
     small = float(np.quantile(areas(boxes), SMALL))
     wanted = round(0.5 * np.log2(area / small))
     return min(max(wanted, LEAST_UPSAMPLE), MOST_UPSAMPLE)
+
+
+def choose_overlap(truths: Sequence[Array]) -> float:
+    """Return the largest IoU of two detections, so that nearly all true boxes can be found."""
+    highest = [np.empty(0)]
+    for boxes in truths:
+        others = iou(boxes, boxes)
+        np.fill_diagonal(others, 0)
+        highest.append(others.max(axis=1, initial=0.0))
+    needed = float(np.quantile(np.concatenate(highest), FOUND))
+    return min(max(needed, LEAST_OVERLAP), MOST_OVERLAP)
 
 
 def choose_components(boxes: Array, count: int) -> Array:
@@ -166,8 +179,8 @@ class TrainingWindows:
         self.negative = np.ones(int(self.begins[-1]), bool)
         for image, pyramid in enumerate(pyramids):
             near = overlaps(pyramid, shape, boxes[image], COUNTS)
-            for box, (places, iou) in enumerate(near):
-                found = Candidates(image, box, places + self.begins[image], iou)
+            for box, (places, shared) in enumerate(near):
+                found = Candidates(image, box, places + self.begins[image], shared)
                 self._enter(found, bool(own[image][box]), bool(ignored[image][box]))
 
     def _enter(self, found: Candidates, own: bool, ignored: bool) -> None:

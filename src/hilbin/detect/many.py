@@ -90,7 +90,7 @@ def _run_some(
     for k, model in models.items():
         end = begin + len(model.templates_)
         own = _as_alone(scores[begin:end], model, pyramid)
-        boxes = find(own, model.templates_, pyramid, limits[k], model.overlap).boxes
+        boxes = find(own, model.templates_, pyramid, limits[k], model.overlap_).boxes
         found[k] = with_probabilities(boxes, model.calibration_)
         begin = end
     return found

@@ -33,6 +33,7 @@ from hilbin.detect.learning import (
     Learned,
     TrainingWindows,
     choose_components,
+    choose_overlap,
     choose_shape,
     choose_upsample,
     hard_rows,
@@ -76,6 +77,8 @@ class Training:
     Attributes
     ----------
     upsample : int
+    overlap : float
+        Largest IoU of two windows that are both kept.
     shapes : list of (int, int)
         Shapes of the templates.
     words : array or None
@@ -87,7 +90,7 @@ class Training:
 
     def __init__(self, model: Any, data: TrainingImages, tell: Callback) -> None:
         self.model, self.data, self.tell = model, data, tell
-        wanted = data.wanted()
+        wanted = np.concatenate([np.empty((0, 4)), *data.truths()])
         if not len(wanted):
             raise ValueError("there is no box to learn from in any image")
         self.seed = random_seed(model.random_state)
@@ -98,6 +101,8 @@ class Training:
         self.checkpoint = Checkpoint(model.cache, seeded, data.sources, arrays)
         automatic = model.upsample == "auto"
         self.upsample = choose_upsample(wanted, model.area) if automatic else int(model.upsample)
+        chosen = choose_overlap(data.truths()) if model.overlap == "auto" else model.overlap
+        self.overlap = float(chosen)
         component = choose_components(wanted, model.n_components)
         self.shapes = [
             choose_shape(wanted[component == k], model.area, self.upsample)
@@ -269,7 +274,7 @@ class Training:
             folds,
             self.pyramid_of,
             C=model.C,
-            limit=model.overlap,
+            limit=self.overlap,
             checkpoint=self.checkpoint,
             tell=lambda done, count: self.tell(CALIBRATING, done, count),
         )

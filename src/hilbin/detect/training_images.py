@@ -61,10 +61,9 @@ class TrainingImages:
         self.ignored = [f[s] for f, s in zip(flags, sound, strict=True)]
         self.component = [np.where(f, -1, 0) for f in self.ignored]
 
-    def wanted(self) -> Array:
-        """Return all boxes that count."""
-        counted = [b[~skip] for b, skip in zip(self.boxes, self.ignored, strict=True)]
-        return np.concatenate([np.empty((0, 4)), *counted])
+    def truths(self) -> list[Array]:
+        """Return the boxes of every image that count."""
+        return [b[~skip] for b, skip in zip(self.boxes, self.ignored, strict=True)]
 
     def assign(self, component: Array) -> None:
         """Enter the template of every box that counts."""

@@ -115,6 +115,8 @@ class StructuredRisk:
         Length of ``v``.
     least : float
         Lower bound of the risk, 0.
+    bounded : bool
+        Whether the oracle has given a bound that was not reached.
 
     Examples
     --------
@@ -157,7 +159,7 @@ class StructuredRisk:
         self.weights = np.broadcast_to(np.asarray(weights, np.float64), (n,))
         self.slack, self.cache, self.n_jobs = rescaling == "slack", cache, n_jobs
         self.nonnegative = np.asarray(nonnegative, np.intp)
-        self.size = np.size(joint(X[0], Y[0]))
+        self.size, self.bounded = np.size(joint(X[0], Y[0])), False
         self._right = _stacked(
             [_nonzeros(self._features(i, Y[i], "the right output")) for i in range(n)], self.size
         )
@@ -224,6 +226,7 @@ class StructuredRisk:
             top = bound if self.slack else bound - float(v[columns] @ values)
             if not top >= h - rounding:
                 raise ValueError(f"example {i}: the bound {bound:.6g} is below its own output")
+            self.bounded |= top > h + rounding
         return max(top, h, 0.0), h, loss, _nonzeros(difference)
 
     def _right_of(self, i: int) -> tuple[Array, Array]:

@@ -19,6 +19,7 @@ Output Variables*, JMLR 2005.
 
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -31,10 +32,12 @@ from hilbin._parameters import estimator, require_choice, require_positive, requ
 from hilbin._state import require, require_attributes
 from hilbin.estimators._fit import CallbackSupportMixin, Fit, checked_weights, with_callbacks
 from hilbin.estimators.structured.models import MulticlassModel
+from hilbin.estimators.structured.slack import worst_by_slack
 from hilbin.solvers import Bounded, StructuredRisk, bundle
 from hilbin.solvers.structured import RESCALINGS
 
 METHODS = ("joint", "loss", "best")
+BOUNDED = "the model only bounds how bad its worst outputs are, and no step lowers these bounds"
 EXAMPLES_PER_TASK = 8
 
 
@@ -58,7 +61,8 @@ class StructuredSVM(CallbackSupportMixin, BaseEstimator):
         upper bound, if the search was cut short.
 
         These are optional: ``best_slack(x, w, y)``, the output of the highest
-        :math:`\Delta (1 + \langle w, \Phi(x, z) - \Phi(x, y) \rangle)`, for slack rescaling;
+        :math:`\Delta (1 + \langle w, \Phi(x, z) - \Phi(x, y) \rangle)`, for slack rescaling, which
+        otherwise asks ``best`` with several multiples of ``w``, and bounds the maximum;
         ``for_data(X, y)``, which returns the model that knows the sizes of these examples;
         ``nonnegative``, numbers of the weights that must not be negative; and ``rows = True``, if
         ``X`` is an array of one row per example and outputs are labels.
@@ -142,8 +146,6 @@ class StructuredSVM(CallbackSupportMixin, BaseEstimator):
         if self.max_time is not None:
             require_positive("max_time, if not None,", self.max_time)
         missing = [name for name in METHODS if not hasattr(self._model, name)]
-        if self.rescaling == "slack" and not hasattr(self._model, "best_slack"):
-            missing.append("best_slack, which slack rescaling needs")
         if missing:
             raise ValueError(f"model is a {type(self._model).__name__} without {missing[0]}")
 
@@ -187,6 +189,8 @@ class StructuredSVM(CallbackSupportMixin, BaseEstimator):
                 result = bundle(risk, start=start, callback=callback, **limits)
             fit.say(0, result)
             fit.keep([result])
+            if fit.stalled and risk.bounded:
+                fit.reason = fit.reason or BOUNDED
             self.objective_, self.gap_ = (float(np.sum(v)) for v in (result.objective, result.gap))
             self.coef_, self.model_ = risk.allowed(result.coef[0]), model
         return self
@@ -194,7 +198,7 @@ class StructuredSVM(CallbackSupportMixin, BaseEstimator):
     def _risk(self, model: Any, X: list[Any], y: list[Any], weights: Array) -> StructuredRisk:
         oracle: Callable[[Any, Array, Any], Any] = model.best
         if self.rescaling == "slack":
-            oracle = model.best_slack
+            oracle = getattr(model, "best_slack", None) or partial(worst_by_slack, model)
         return StructuredRisk(
             oracle,
             model.joint,
