@@ -15,9 +15,9 @@ few.
 
 **Other smooth losses** (logistic): Newton's method. A step solves
 :math:`(\lambda + Z^\top D Z) \, d = -\nabla J`, :math:`D_i = w_i \ell''(t_i, s_i)`, by conjugate
-gradients, as precisely as pays: two products with the rows for every product with the matrix. All
-tasks share them, so that rows are read once for all classes. Along the step the scores are linear,
-so its best length costs no product.
+gradients, as precisely as pays: two products with the rows for every product with the matrix, in
+one pass over sparse rows where there is one task. All tasks share them, so that rows are read once
+for all classes. Along the step the scores are linear, so its best length costs no product.
 
 **Stopping rule.** The gap is at most ``tol`` of the objective. For dual descent it is the duality
 gap. For Newton's method it is :math:`\|\nabla J(v)\|^2 / 2 \lambda`, by which a function of this
@@ -183,17 +183,18 @@ class _Newton:
         enough = np.maximum(FORCING**2 * square, 0.5 * self.lam * self.tol * self.value[which])
         left, change = np.arange(which.size), np.zeros_like(curvature)
         while left.size and self.going and self.n_iter < max_iter:
-            p = P[left]
-            scores, products = risk.curved(p, curvature[:, left])
+            some: Any = left if left.size < which.size else slice(None)  # all without a copy
+            p = P[some]
+            scores, products = risk.curved(p, curvature[:, some])
             Q = self.lam * p + products
             require_finite(Q)
-            step = (square[left] / np.einsum("kd,kd->k", p, Q))[:, None]
-            D[left] += step * p
-            change[:, left] += step[:, 0].astype(change.dtype) * scores
-            R[left] -= step * Q
-            new = _squares(R[left])
-            P[left] = R[left] + (new / square[left])[:, None] * p
-            square[left] = new
+            step = (square[some] / np.einsum("kd,kd->k", p, Q))[:, None]
+            D[some] += step * p
+            change[:, some] += step[:, 0].astype(change.dtype) * scores
+            R[some] -= step * Q
+            new = _squares(R[some])
+            P[some] = R[some] + (new / square[some])[:, None] * p
+            square[some] = new
             left = left[new > enough[left]]
             self.n_iter += 1
             gap = float((self.gap / np.maximum(self.value, LEAST_VALUE)).max())

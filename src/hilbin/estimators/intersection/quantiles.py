@@ -205,10 +205,8 @@ def comparable(X: Matrix, least: Array, weights: Array | None, n_jobs: int | Non
 
 def _nth_distinct(keys: Array, n: int) -> Any:
     """Return the ``n``-th smallest of the distinct keys, or the largest of fewer."""
-    if keys.size > 2 * n:
-        some = np.unique(np.partition(keys, 2 * n)[: 2 * n])
-        if some.size >= n:
-            return some[n - 1]
+    if keys.size > 2 * n and (some := np.unique(np.partition(keys, 2 * n)[: 2 * n])).size >= n:
+        return some[n - 1]
     return np.unique(keys)[:n][-1]
 
 
