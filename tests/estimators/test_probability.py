@@ -18,6 +18,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from hilbin.estimators import (
     IntersectionSVC,
+    KernelDiscriminant,
     KernelSVC,
     MapRidgeClassifier,
     MapSVC,
@@ -41,10 +42,16 @@ MODELS = [
     MapSVC(SparseMap(Chi2(), 6), probability=True, C=0.1, loss="squared_hinge"),
     MapRidgeClassifier(probability=True),
     MapRidgeClassifier(probability=True, class_weight="balanced"),
+    KernelDiscriminant(Gaussian("median"), probability=True),
+    KernelDiscriminant(feature_map=AdditiveMap(Chi2()), probability=True),
 ]
 
 
-CHECKED = [m for m in MODELS if getattr(m, "feature_map", None) is None and m.class_weight is None]
+CHECKED = [
+    m
+    for m in MODELS
+    if getattr(m, "feature_map", None) is None and getattr(m, "class_weight", None) is None
+]
 
 
 @parametrize_with_checks(CHECKED)
@@ -108,7 +115,8 @@ def test_a_weight_of_two_is_the_row_twice(model):
 
 def test_a_calibrated_model_is_as_good_as_scikit_learns():
     X, y = load_digits(return_X_y=True)
-    for model in (IntersectionSVC(), KernelSVC(Gaussian(gamma="median"), C=10)):
+    kernel = Gaussian(gamma="median")
+    for model in (IntersectionSVC(), KernelSVC(kernel, C=10), KernelDiscriminant(kernel)):
         ours = clone(model).set_params(probability=True).fit(X[:500], y[:500])
         theirs = CalibratedClassifierCV(model, cv=5).fit(X[:500], y[:500])
         found, peer = (log_loss(y[500:], m.predict_proba(X[500:])) for m in (ours, theirs))
@@ -128,7 +136,9 @@ def test_rare_classes(model):
 
 
 @pytest.mark.parametrize(
-    "model", [IntersectionSVC(), KernelSVC(), MapSVC(), MapRidgeClassifier()], ids=repr
+    "model",
+    [IntersectionSVC(), KernelSVC(), MapSVC(), MapRidgeClassifier(), KernelDiscriminant()],
+    ids=repr,
 )
 def test_in_scikit_learn(model):
     X, y = IRIS
@@ -157,8 +167,9 @@ def test_sparse_rows(model):
 def test_a_given_gram_matrix():
     X, y = IRIS
     K = Gaussian().gram(X)
-    found = KernelSVC("precomputed", probability=True).fit(K, y).predict_proba(K)
-    assert log_loss(y, found) < 0.2
+    for model in (KernelSVC("precomputed"), KernelDiscriminant("precomputed", reg=0.1)):
+        found = model.set_params(probability=True).fit(K, y).predict_proba(K)
+        assert log_loss(y, found) < 0.2
 
 
 def test_rows_of_the_gram_matrix_are_computed_as_they_are_needed():

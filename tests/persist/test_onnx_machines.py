@@ -154,7 +154,7 @@ def test_products_of_exponentials(rows, tmp_path):
         MultipleKernelSVC([Chi2(), Laplace("median")], norm=2, multi_class="crammer_singer"),
         MultipleKernelRidgeClassifier([Chi2(), Gaussian("median")], probability=True),
         InfiniteKernelSVC(max_iter=5),
-        KernelDiscriminant(Exponential(Chi2())),
+        KernelDiscriminant(Exponential(Chi2()), probability=True),
         KernelDiscriminant(feature_map=AdditiveMap(Chi2())),
         MapSVC(),
         MapSVC(AdditiveMap(Chi2()), probability=True),

@@ -74,7 +74,9 @@ def require_output(
     if output is None:
         return
     require_writable(output)
-    for name in filter(None, inputs):
+    for name in inputs:
+        if name is None:
+            continue
         if os.path.exists(output) and os.path.exists(name) and os.path.samefile(output, name):
             raise InputError(f"{os.fspath(output)}: is an input of this command; name another file")
     if not force and os.path.lexists(output):

@@ -6,7 +6,7 @@ at a time.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -90,7 +90,7 @@ class Explanation:
     features: list[dict[str, Any]]
     places: list[dict[str, Any]]
     probabilities: dict[str, float] | None = None
-    heat: Array | None = None
+    heat: Array | None = field(default=None, repr=False)
 
     def caption(self) -> tuple[str, list[str], tuple[str, str]]:
         """Return a title, the lines below a picture, and what blue and red stand for."""

@@ -19,7 +19,9 @@ classes plus penalty is then :math:`n` in every direction, as in scikit-learn's
 U^\top B`.
 
 **Prediction.** The class of highest :math:`-\tfrac12 \|t - m_c\|^2 + \ln(n_c / n)` in the
-coordinates :math:`t`.
+coordinates :math:`t`. In a feature space of many dimensions these are no logarithms of
+probabilities: with ``probability=True`` those are learned from rows that are left out, as in every
+classifier of the library, here by another fit without them.
 
 **References.** S. Mika et al., *Fisher Discriminant Analysis with Kernels*, 1999. G. Baudat and
 F. Anouar, *Generalized Discriminant Analysis Using a Kernel Approach*, 2000. Chapter 7 of
@@ -32,13 +34,15 @@ from typing import Any, Self
 
 import numpy as np
 from scipy.linalg import LinAlgError, eigh
+from sklearn.base import clone
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from hilbin._arrays import Array
 from hilbin._parameters import estimator, require_positive, require_whole
 from hilbin._state import require_attributes
-from hilbin.estimators._fit import ScoreClassifier, check_classes, checked_weights
+from hilbin.estimators._fit import check_classes, checked_weights
+from hilbin.estimators.probability import ProbabilityClassifier, row_keys
 from hilbin.estimators.reduction.base import Centered, KernelTransformer, signs
 from hilbin.parallel import blas_threads
 from hilbin.solvers.ridge import solve_definite
@@ -49,7 +53,7 @@ ONE = 1 - 1e-13  # a direction with no scatter within classes
 
 
 @estimator
-class KernelDiscriminant(ScoreClassifier, KernelTransformer):
+class KernelDiscriminant(ProbabilityClassifier, KernelTransformer):
     r"""Discriminants of two or more classes in the feature space of any kernel; also a classifier.
 
     Coordinates maximize the scatter between classes over :math:`S_w + rI`, the scatter within them
@@ -144,7 +148,33 @@ class KernelDiscriminant(ScoreClassifier, KernelTransformer):
         self.explained_variance_ratio_ = self.eigenvalues_ / self.eigenvalues_.sum()
         self.means_ = (B / np.sqrt(sizes)).T @ coordinates * sign
         self.priors_ = sizes / sizes.sum()
+        self._forget_calibration()
+        if self.probability:
+            self._learn_probabilities(rows, y, weights)
         return self
+
+    def _learn_probabilities(self, rows: Any, y: Array, weights: Array | None) -> None:
+        """Fit again without some of the rows, and keep a calibration of their scores."""
+        shares = np.ones(y.size) if weights is None else weights
+        used = np.flatnonzero(shares > 0)
+        y, shares = y[used], shares[used]
+
+        def part(of: Array, beside: Array) -> Any:
+            return rows[used[of]][:, used[beside]] if self._precomputed else rows[used[of]]
+
+        def scores_without(left_out: Array) -> Array:
+            # a class all of whose rows are left out cannot be learned: they stay, unscored
+            kept = ~left_out | ~np.isin(y, y[~left_out])
+            model: Any = clone(self).set_params(probability=False)
+            model.fit(part(kept, kept), y[kept], shares[kept])
+            found = model.decision_function(part(~kept, kept)).reshape(np.count_nonzero(~kept), -1)
+            scores = np.full((y.size, found.shape[1]), np.nan)
+            scores[~kept] = found
+            return scores[left_out]
+
+        # columns of a given matrix change with the rows, so these have no numbers of their own
+        keys = np.arange(y.size) if self._precomputed else row_keys(rows)[used]
+        self._learn_calibration(keys, np.searchsorted(self.classes_, y), shares, scores_without)
 
     def _solved(self, found: Centered, B: Array) -> tuple[Array, Array]:
         """Return coefficients of the classes, and the matrix T of their scatters."""

@@ -189,4 +189,5 @@ CLASSIFIERS |= {
 }
 DETECTORS |= {KernelOneClass: _sums, SVDD: _distance_inside}
 REGRESSORS |= {KernelRidge: _ridge, KernelSVR: _first, MultipleKernelRidge: _targets}
-TRANSFORMERS |= {KernelDiscriminant: _discriminants, KernelPCA: _projected}
+TRANSFORMERS[KernelDiscriminant] = _discriminants
+TRANSFORMERS[KernelPCA] = _projected
