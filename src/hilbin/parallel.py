@@ -45,7 +45,8 @@ def run(
 
     After an error or an interrupt ``cancel`` is called, which should make running tasks end early.
     """
-    helpers = min(effective_n_jobs(n_jobs), len(parts)) - 1
+    alone = n_jobs is None and len(parts) <= 1  # asking joblib takes longer than a small task
+    helpers = 0 if alone else min(effective_n_jobs(n_jobs), len(parts)) - 1
     if helpers < 1:
         for part in parts:
             task(*part)

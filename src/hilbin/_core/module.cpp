@@ -202,21 +202,19 @@ template <class T> void define_pairwise(nb::module_& m, const char* panel_rows_n
   }, "op"_a, "numbers"_a, "zero"_a, "n_features"_a, "x"_a, "x_indices"_a, "x_indptr"_a, "y"_a, "y_indices"_a,
      "y_indptr"_a, "vanishes"_a, "out"_array, "begin"_a, "end"_a, "upper"_a);
 
-  m.def("upper_sums", [](const std::string& op, Values numbers, Planes<T> planes, Values packed, Vector<T> upper,
-                         ptrdiff_t begin, ptrdiff_t end) {
+  m.def("upper_sums", [](const std::string& op, Values numbers, Planes<T> planes, Vector<T> upper, ptrdiff_t begin,
+                         ptrdiff_t end) {
     nb::gil_scoped_release release;
     with_op<T>(op, numbers.data(), [&](auto o) {
       using Op = decltype(o);
       const auto rows = dense_rows<T>(planes, Op::planes);
-      const size_t width = panel_rows<Op, T>, n = planes[0].shape(0);
+      const size_t n = planes[0].shape(0);
       require(numbers.shape(0) >= size_t(Op::least_numbers), "too few numbers");
       require_range(begin, end, n);
-      require(begin % ptrdiff_t(width) == 0, "begin is not the start of a panel");
       require(upper.shape(0) == pairs_of(n), "upper has the wrong length");
-      require(packed.shape(0) >= (n + width - 1) / width * width * rows.columns * Op::planes, "packed is too small");
-      upper_sums(o, rows, ptrdiff_t(n), begin, end, packed.data(), upper.data());
+      upper_sums(o, rows, ptrdiff_t(n), begin, end, upper.data());
     });
-  }, "op"_a, "numbers"_a, "planes"_a, "packed"_array, "upper"_array, "begin"_a, "end"_a);
+  }, "op"_a, "numbers"_a, "planes"_a, "upper"_array, "begin"_a, "end"_a);
 
   m.def("fold_upper", [](Matrix<const T> matrix, Vector<T> upper) {
     nb::gil_scoped_release release;

@@ -12,26 +12,30 @@ namespace hilbin {
 // Where the entries of row i begin.
 inline ptrdiff_t upper_begin(ptrdiff_t i, ptrdiff_t n) { return i * (n - 1) - i * (i - 1) / 2; }
 
-// The sums of rows [begin, end) with all rows after them, tile by tile; begin is the start of a panel.
+// The sums of rows [begin, end) with all rows after them, tile by tile.
 template <class Op, class T>
-void upper_sums(const Op& op, DenseRows<T> rows, ptrdiff_t n, ptrdiff_t begin, ptrdiff_t end, const T* packed, T* upper) {
-  constexpr ptrdiff_t height = 96, width = 192;
-  static_assert(height % panel_rows<Op, T> == 0 && width % panel_rows<Op, T> == 0);
-  const std::unique_ptr<T[]> tile(new T[height * width]);
-  const ptrdiff_t per_row = ptrdiff_t(rows.columns) * Op::planes;
-  for (int p = 0; p < Op::planes; ++p) rows.plane[p] += begin * rows.row_stride[p];
+void upper_sums(const Op& op, DenseRows<T> rows, ptrdiff_t n, ptrdiff_t begin, ptrdiff_t end, T* upper) {
+  constexpr ptrdiff_t height = 96, width = 192, panel = panel_rows<Op, T>;
+  static_assert(height % panel == 0);
+  const ptrdiff_t per_row = ptrdiff_t(rows.columns) * Op::planes, left = n - begin;
+  const std::unique_ptr<T[]> tile(new T[height * width]), packed(new T[(left + panel - 1) / panel * panel * per_row]);
+  const auto skip = [&](ptrdiff_t some) {
+    for (int p = 0; p < Op::planes; ++p) rows.plane[p] += some * rows.row_stride[p];
+  };
+  skip(begin);
+  pack<Op, T>(rows, 0, left, packed.get());
   for (ptrdiff_t i0 = begin; i0 < end; i0 += height) {
     const ptrdiff_t i1 = std::min(i0 + height, end);
     for (ptrdiff_t j0 = i0; j0 < n; j0 += width) {
       const ptrdiff_t columns = std::min(width, n - j0);
-      band(op, rows, 0, i1 - i0, packed + j0 * per_row, columns, tile.get(), columns, false);
+      band(op, rows, 0, i1 - i0, packed.get() + (j0 - begin) * per_row, columns, tile.get(), columns, false);
       for (ptrdiff_t i = i0; i < i1; ++i) {
         const ptrdiff_t j = std::max(i + 1, j0);
         const T* row = tile.get() + (i - i0) * columns;
         if (j < j0 + columns) std::copy(row + (j - j0), row + columns, upper + upper_begin(i, n) + (j - i - 1));
       }
     }
-    for (int p = 0; p < Op::planes; ++p) rows.plane[p] += (i1 - i0) * rows.row_stride[p];
+    skip(i1 - i0);
   }
 }
 

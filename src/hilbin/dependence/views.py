@@ -55,10 +55,14 @@ class View:
         assert self.features is not None
         return np.asarray(self.features @ self.features.T)
 
-    @cached_property
+    @property
     def upper(self) -> Upper:
         """Half of the centered Gram matrix."""
-        return self.entries or Upper(fold_upper(self.gram), self.diagonal)
+        return self.entries or self._folded
+
+    @cached_property
+    def _folded(self) -> Upper:
+        return Upper(fold_upper(self.gram), self.diagonal)
 
     @cached_property
     def diagonal(self) -> Array:

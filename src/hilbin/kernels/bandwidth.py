@@ -100,7 +100,7 @@ def statistic(rule: Rule | Sparsity, distances: Array, name: str) -> float:
         value = quantile(distances, 1 - rule.zeros)
     else:
         value = quantile(distances, rule.q if isinstance(rule, Quantile) else 0.5)
-    if value > 0:
+    if 0 < value < np.inf and 1 / value < np.inf:
         return value
     raise ValueError(
         f"{name}={rule!r} is 0 on this data: too many rows are identical; give a number"

@@ -100,14 +100,14 @@ def upper_sums(op: Op, X: Matrix, n_jobs: int | None) -> Array:
     if sp.issparse(X):
         return fold_upper(_sparse_sum(op, X, None, n_jobs))
     x = _prepared(op, X, n_jobs)
-    n, panels = len(x[0]), _Panels(op, x, n_jobs)
+    n = len(x[0])
     upper = np.empty(n * (n - 1) // 2, x[0].dtype)
     numbers = op.numbers.astype(upper.dtype, copy=False)
 
     def task(begin: int, end: int) -> None:
-        core.upper_sums(op.name, numbers, x, panels.packed, upper, begin, end)
+        core.upper_sums(op.name, numbers, x, upper, begin, end)
 
-    run(task, ranges(n, ROWS_PER_TASK), n_jobs)
+    run(task, ranges(n, 2 * ROWS_PER_TASK), n_jobs)
     return upper
 
 

@@ -105,14 +105,19 @@ class RadialKernel(Kernel):
         return self._of_sums(upper_sums(self._terms, X, None))
 
     def _by_rule(self, distances: Array) -> Self:
-        return self.replace(gamma=1 / statistic(self.gamma, distances, "gamma"))  # type: ignore[arg-type]
+        return self.replace(gamma=self._ruled(distances))
+
+    def _ruled(self, distances: Array) -> float:
+        return 1 / statistic(self.gamma, distances, "gamma")  # type: ignore[arg-type]
 
     def _resolved_pairs(self, X: Matrix, random_state: Any) -> Array:
         """Return the kernel of all pairs of rows, by a rule; distances are computed once."""
         distances = self._pair_distances(X)
-        few = X.shape[0] <= SAMPLE_ROWS
-        resolved = self._by_rule(distances) if few else self._resolve(X, random_state)
-        resolved._finish(distances, slice(None))
+        some = distances
+        if X.shape[0] > SAMPLE_ROWS:
+            some = self._pair_distances(sample(X, random_state))
+        distances *= self._ruled(some)
+        self._of_distance(distances)
         return distances
 
 

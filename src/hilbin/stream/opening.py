@@ -126,7 +126,7 @@ def as_chunks(
 
 def lies_in_memory(X: Any) -> bool:
     """Tell whether ``X`` is what scikit-learn takes, not files, chunks or a cluster's data."""
-    if sp.issparse(X):
+    if type(X) is np.ndarray or sp.issparse(X):
         return True
     module = type(X).__module__.partition(".")[0]
     if isinstance(X, np.memmap | str | os.PathLike | Chunks) or module in ("dask", "zarr"):
