@@ -170,7 +170,7 @@ def test_bad_input(cli, photos, table, trained, tmp_path):
         (["montage", tmp_path / "one", *wall, *FAST], "only one image"),
         (["cluster", photos, "--clusters", "19", *FAST], "more than the 18 images"),
         (["cluster", constant(tmp_path / "same"), "--clusters", "2", *FAST], "only 1 is"),
-        (["similar", photos, *FAST], "say which images"),
+        (["similar", photos, *FAST], "pass images to compare with"),
         (["similar", photos, photo, "--row", "1", *FAST], "--row is for tables"),
         (["similar", photos, tmp_path / "no.png", *FAST], "cannot be read"),
         (["similar", trained.output, photo], "with --among"),

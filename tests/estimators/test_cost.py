@@ -198,7 +198,7 @@ def test_rows_that_nobody_counts(data):
         def __iter__(self):
             return iter([data])
 
-    with pytest.raises(ValueError, match="give n_rows"):
+    with pytest.raises(ValueError, match="pass n_rows"):
         MapRidge().estimate_cost(Again())
     assert MapRidge().estimate_cost(Again(), n_rows=10**6).n_rows == 10**6
     with pytest.raises(ValueError, match="n_workers"):

@@ -90,9 +90,9 @@ def test_what_every_description_is_worth(evidence_of, page_of):
     ]
     rules = {"accuracy": 0.85, "average": 0.86}
     page = page_of(evidence_of(channels={"rule": "accuracy", "rules": rules, "each": each}))
-    assert "(rule: accuracy) has 85.0\u202f%, the plain average 86.0\u202f%" in page.words
+    assert "(rule: accuracy) reaches 85.0\u202f%, the plain average 86.0\u202f%" in page.words
     assert "colors <b>" in page.words
     assert "1,200" in page.words
     plain = {"rule": "average", "rules": {"average": 0.86}, "each": each}
     assert "All weights are the same" in page_of(evidence_of(channels=plain)).words
-    assert "What every description" not in page_of(evidence_of()).words
+    assert "How useful each description" not in page_of(evidence_of()).words

@@ -168,7 +168,7 @@ def test_columns_in_any_order():
     ("Z", "message"),
     [
         ([[1.0, 2.0], [0.0, 3.0]], r"Z\[1\] has an odd number"),
-        ([[0.0, 0.0, 0.0], [1.0, 0.0, 2.0]], r"Z\[1\] has entries that are no pairs"),
+        ([[0.0, 0.0, 0.0], [1.0, 0.0, 2.0]], r"Z\[1\] has entries that are not pairs"),
         ([[1.0, np.nan]], "not finite"),
         ([[1.0, np.inf]], "not finite"),
     ],
