@@ -695,18 +695,31 @@ def box_iou(a, b):
     return common / ((a[2] - a[0]) * (a[3] - a[1]) + (b[2] - b[0]) * (b[3] - b[1]) - common)
 
 
-def box_score(cells, box, tables=None, max_density=None):
+def box_parts(box, levels):
+    """The box, its quarters, the quarters of these, and so on; whole numbers are cut downward."""
+    x0, y0, x1, y1 = box
+    for side in 2 ** np.arange(levels):
+        ys, xs = (
+            [a + (b - a) * i // side for i in range(side + 1)] for a, b in ((y0, y1), (x0, x1))
+        )
+        yield from ((xs[j], ys[i], xs[j + 1], ys[i + 1]) for i in range(side) for j in range(side))
+
+
+def box_score(cells, box, tables=None, max_density=None, levels=1):
     """Score of one box: a sum over cells, or of functions of counts of words (H, W, J)."""
     x0, y0, x1, y1 = box
-    inside = np.asarray(cells)[y0:y1, x0:x1]
     if tables is None:
-        return inside.sum()
-    counts = inside.sum(axis=(0, 1))
-    if max_density is None:
-        return sum(table[min(c, len(table) - 1)] for table, c in zip(tables, counts, strict=True))
-    density = counts / ((x1 - x0) * (y1 - y0))
-    nodes = np.linspace(0, max_density, np.shape(tables)[1])
-    return sum(np.interp(d, nodes, table) for table, d in zip(tables, density, strict=True))
+        return np.asarray(cells)[y0:y1, x0:x1].sum()
+    total, parts = 0.0, [*box_parts(box, levels)]
+    for (left, top, right, bottom), own in zip(parts, np.split(tables, len(parts)), strict=True):
+        counts = np.asarray(cells)[top:bottom, left:right].sum(axis=(0, 1))
+        if max_density is None:
+            total += sum(row[min(c, len(row) - 1)] for row, c in zip(own, counts, strict=True))
+        else:
+            nodes = np.linspace(0, max_density, np.shape(own)[1])
+            densities = counts / ((x1 - x0) * (y1 - y0))
+            total += sum(np.interp(d, nodes, row) for row, d in zip(own, densities, strict=True))
+    return total
 
 
 def augmented_score(cells, box, truth=None, reference=None, **score):

@@ -6,7 +6,8 @@ from scenes import scene
 
 from hilbin.detect import DeformableDetector, checkpoint
 from hilbin.detect.boxes import Boxes
-from hilbin.detect.calibration import LeftOut, match_left_out, with_least
+from hilbin.detect.calibration import LeftOut, with_least
+from hilbin.detect.matching import match_boxes
 from hilbin.detect.training import Training
 from hilbin.detect.training_images import TrainingImages
 from hilbin.solvers import Hinge, Risk, bundle
@@ -71,12 +72,12 @@ def test_parts_are_computed_where_new_objects_need_them(trained):
         [np.array([-0.1, -7.0, -9.0])],
     )
     truths = [np.array([[0.0, 0, 10, 10], [50, 0, 60, 10], [90, 0, 99, 9]])]
-    matches = match_left_out(found, truths, [np.zeros(3, bool)])
+    matches = match_boxes(found.boxes, truths)
     (changed,) = with_least([template], found, matches, 0.5)
     assert changed.least == -7
     (changed,) = with_least([template], found, matches, -1.0)
     assert changed.least == -9
-    nothing = match_left_out(found, [truths[0] + 500], [np.zeros(3, bool)])
+    nothing = match_boxes(found.boxes, [truths[0] + 500])
     (changed,) = with_least([template], found, nothing, 0.5)
     assert changed.least == template.least
 

@@ -103,6 +103,26 @@ def test_tables_of_densities(problem, most):
     check(best_box(counts, **given, truth=truth), counts, **given, truth=truth)
 
 
+@given(word_problems(), st.integers(2, 3), st.sampled_from([None, 1.5]))
+def test_spatial_pyramids(problem, levels, max_density):
+    counts, tables, truth = problem
+    n_parts = (4**levels - 1) // 3
+    tables = np.random.default_rng(0).permuted(np.tile(tables, (n_parts, 1)), axis=0)
+    given = {"tables": tables, "levels": levels, "max_density": max_density}
+    check(best_box(counts, **given), counts, **given)
+    check(best_box(counts, **given, truth=truth), counts, **given, truth=truth)
+
+
+def test_a_pyramid_sees_where_words_are():
+    words = [[0, 0, 0, 0], [0, 1, 2, 0], [0, 2, 1, 0], [0, 0, 0, 0]]
+    tables = np.zeros((5, 3, 2))
+    tables[[1, 4], 1] = tables[[2, 3], 2] = [0, 1]  # word 1 top left and bottom right, 2 elsewhere
+    found = best_box(words, tables.reshape(15, 2), levels=2)
+    assert found.scores[0] == 4
+    turned = np.rot90(words)
+    assert best_box(turned, tables.reshape(15, 2), levels=2).scores[0] < 4
+
+
 @given(grids(side=4), st.integers(1, 5), st.sampled_from([0.0, 0.2, 0.5, 1.0]))
 def test_several_boxes(scores, k, limit):
     scores = scores + 1e-3 * np.random.default_rng(0).normal(size=scores.shape)  # no ties
@@ -189,6 +209,10 @@ def test_bad_cells(arguments, message):
 def test_bad_parameters(given, message):
     with pytest.raises(ValueError, match=message):
         best_box([[1.0]], **given)
+    with pytest.raises(ValueError, match="for each of 2 words in each of 5 parts"):
+        best_box(WordCells([[0, 1]]), [[0.0, 1.0]] * 2, levels=2)
+    with pytest.raises(ValueError, match="levels must be"):
+        best_box([[0]], [[0.0, 1.0]], levels=0)
     with pytest.raises(ValueError, match="max_density"):
         best_box([[0]], [[0.0, 1.0]], max_density=-1.0)
 

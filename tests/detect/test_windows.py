@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from hilbin.detect import CellPyramid, CodedWindowRows, Template, WindowRows
 from hilbin.detect.learning import TrainingWindows, overlaps
+from hilbin.detect.pyramid import mirror_order
 from hilbin.detect.template import CONTEXT
 from hilbin.detect.windows import MirroredRows
 from hilbin.detect.working_set import Descent, first_rows, minimize_hinge
@@ -164,6 +165,15 @@ def test_the_mirrored_template_finds_the_mirror_image():
     np.testing.assert_allclose(
         features @ template.weights, model.scores(plain)[which], rtol=1e-4, atol=1e-3
     )
+
+
+def test_a_template_without_parts_is_mirrored():
+    template = Template.rigid(np.random.default_rng(0).normal(size=8 * 32 * 8 + 1), (8, 8))
+    mirrored = template.mirrored()
+    np.testing.assert_array_equal(
+        mirrored.root.ravel(), template.root.ravel()[mirror_order((8, 8))]
+    )
+    np.testing.assert_array_equal(mirrored.mirrored().weights, template.weights)
 
 
 def test_the_working_set_has_the_optimum_of_all_rows():

@@ -48,12 +48,14 @@ struct Words {
   ptrdiff_t rows, columns;
 
   // The integral has a row and a column of zeros in front. Counts that are out of range only give wrong scores.
-  Words(const Counts& integral, const Scores& rising, const Scores& falling)
+  Words(const Counts& integral, const Scores& rising, const Scores& falling, int levels)
       : counts{integral.data(), ptrdiff_t(integral.shape(1)), ptrdiff_t(integral.shape(2))},
-        tables{rising.data(), falling.data(), ptrdiff_t(rising.shape(1))},
+        tables{rising.data(), falling.data(), ptrdiff_t(rising.shape(1)), levels},
         rows(ptrdiff_t(integral.shape(0)) - 1), columns(ptrdiff_t(integral.shape(1)) - 1) {
     require_grid(rows, columns);
-    require(rising.shape(0) == integral.shape(2) && falling.shape(0) == integral.shape(2) && rising.shape(1) >= 1 &&
+    require(levels >= 1 && levels <= 8, "levels must be from 1 to 8");
+    const size_t parts = ((size_t(1) << 2 * levels) - 1) / 3;
+    require(rising.shape(0) == parts * integral.shape(2) && falling.shape(0) == rising.shape(0) && rising.shape(1) >= 1 &&
             falling.shape(1) == rising.shape(1), "tables have the wrong shape");
   }
 };
@@ -108,21 +110,22 @@ void define_boxes(nb::module_& m) {
     return search(LinearScore(scores.data(), rows, columns), rows, columns, loss, limit, max_nodes, boxes, out);
   }, "scores"_array, "loss"_array, "limit"_a, "max_nodes"_a, "boxes"_array, "out"_array);
 
-  m.def("best_boxes_of_counts", [](Counts integral, Scores rising, Scores falling, Numbers loss, double limit,
-                                   int64_t max_nodes, Matrix<int32_t> boxes, Vector<double> out) {
+  m.def("best_boxes_of_counts", [](Counts integral, Scores rising, Scores falling, int levels, Numbers loss,
+                                   double limit, int64_t max_nodes, Matrix<int32_t> boxes, Vector<double> out) {
     nb::gil_scoped_release release;
-    const Words words(integral, rising, falling);
+    const Words words(integral, rising, falling, levels);
     return search(CountScore{words.counts, words.tables}, words.rows, words.columns, loss, limit, max_nodes, boxes, out);
-  }, "integral"_array, "rising"_array, "falling"_array, "loss"_array, "limit"_a, "max_nodes"_a, "boxes"_array, "out"_array);
+  }, "integral"_array, "rising"_array, "falling"_array, "levels"_a, "loss"_array, "limit"_a, "max_nodes"_a, "boxes"_array,
+     "out"_array);
 
-  m.def("best_boxes_of_densities", [](Counts integral, Scores rising, Scores falling, double most, Numbers loss, double limit,
-                                      int64_t max_nodes, Matrix<int32_t> boxes, Vector<double> out) {
+  m.def("best_boxes_of_densities", [](Counts integral, Scores rising, Scores falling, int levels, double most, Numbers loss,
+                                      double limit, int64_t max_nodes, Matrix<int32_t> boxes, Vector<double> out) {
     nb::gil_scoped_release release;
-    const Words words(integral, rising, falling);
+    const Words words(integral, rising, falling, levels);
     require(words.tables.length >= 2 && most > 0, "tables have two nodes at least, up to a density above 0");
     const DensityScore score{words.counts, words.tables, double(words.tables.length - 1) / most};
     return search(score, words.rows, words.columns, loss, limit, max_nodes, boxes, out);
-  }, "integral"_array, "rising"_array, "falling"_array, "most"_a, "loss"_array, "limit"_a, "max_nodes"_a, "boxes"_array,
+  }, "integral"_array, "rising"_array, "falling"_array, "levels"_a, "most"_a, "loss"_array, "limit"_a, "max_nodes"_a, "boxes"_array,
      "out"_array);
 }
 

@@ -35,6 +35,18 @@ struct BoxSet {
 
   CellBox largest() const { return {{low[top], high[bottom], low[left], high[right]}}; }
   CellBox smallest() const { return {{high[top], low[bottom], high[left], low[right]}}; }
+  // The same part of every box, of those that cutting it into `side` times `side` parts makes: a corner moves with the
+  // corners of the box, in the same direction.
+  BoxSet part(int y, int x, int side) const {
+    BoxSet cut = *this;
+    const int place[4] = {y, y + 1, x, x + 1};
+    for (int i = 0; i < 4; ++i) {
+      const int first = i & ~1, last = i | 1;  // top and bottom, or left and right
+      cut.low[i] = int16_t(low[first] + (low[last] - low[first]) * place[i] / side);
+      cut.high[i] = int16_t(high[first] + (high[last] - high[first]) * place[i] / side);
+    }
+    return cut;
+  }
   int extent() const {
     int sum = 0;
     for (int i = 0; i < 4; ++i) sum += high[i] - low[i];
@@ -147,10 +159,22 @@ template <class Add> inline void integrate_counts(ptrdiff_t rows, ptrdiff_t colu
   }
 }
 
-// A function of the count of every word, the sum of one that rises and one that falls: their tables.
+// A function of the count of every word, the sum of one that rises and one that falls: their tables. In a spatial pyramid
+// there are as many for each of the parts of a box: level 0 is the box, level l has 2^l times 2^l parts.
 struct Tables {
   const double *rising, *falling;
   ptrdiff_t length;
+  int levels;
+
+  // Sum score(part, rising, falling) over the parts of a set of boxes.
+  template <class Score> double over_parts(const BoxSet& set, ptrdiff_t words, Score score) const {
+    double sum = score(set, rising, falling);
+    ptrdiff_t at = words * length;
+    for (int side = 2; side < 1 << levels; side *= 2)
+      for (int y = 0; y < side; ++y)
+        for (int x = 0; x < side; ++x, at += words * length) sum += score(set.part(y, x, side), rising + at, falling + at);
+    return sum;
+  }
 };
 
 // The sum of functions of counts, which are at most those of the largest box and at least those of the smallest.
@@ -159,13 +183,15 @@ struct CountScore {
   Tables tables;
 
   double operator()(const BoxSet& set) const {
-    const WordCounts::Corners most = counts(set.largest()), least = counts(set.smallest());
     const int32_t last = int32_t(tables.length - 1);
-    double sum = 0;
-    for (ptrdiff_t j = 0; j < counts.words; ++j)
-      sum += tables.rising[j * tables.length + std::clamp(most[j], 0, last)] +
-             tables.falling[j * tables.length + std::clamp(least[j], 0, last)];
-    return sum;
+    return tables.over_parts(set, counts.words, [&](const BoxSet& part, const double* rising, const double* falling) {
+      const WordCounts::Corners most = counts(part.largest()), least = counts(part.smallest());
+      double sum = 0;
+      for (ptrdiff_t j = 0; j < counts.words; ++j)
+        sum += rising[j * tables.length + std::clamp(most[j], 0, last)] +
+               falling[j * tables.length + std::clamp(least[j], 0, last)];
+      return sum;
+    });
   }
 };
 
@@ -181,15 +207,17 @@ struct DensityScore {
     return table[node] + (place - double(node)) * (table[node + 1] - table[node]);
   }
   double operator()(const BoxSet& set) const {
-    const CellBox inner = set.smallest(), outer = set.largest();
-    const WordCounts::Corners most = counts(outer), least = counts(inner);
+    const CellBox inner = set.smallest();
     // no box is smaller than one cell, nor than the smallest box in either direction
-    const double area = double(std::max(inner.height(), 1)) * std::max(inner.width(), 1);
-    double sum = 0;
-    for (ptrdiff_t j = 0; j < counts.words; ++j)
-      sum += interpolated(tables.rising + j * tables.length, most[j] / area) +
-             interpolated(tables.falling + j * tables.length, least[j] / outer.area());
-    return sum;
+    const double area = double(std::max(inner.height(), 1)) * std::max(inner.width(), 1), largest = set.largest().area();
+    return tables.over_parts(set, counts.words, [&](const BoxSet& part, const double* rising, const double* falling) {
+      const WordCounts::Corners most = counts(part.largest()), least = counts(part.smallest());
+      double sum = 0;
+      for (ptrdiff_t j = 0; j < counts.words; ++j)
+        sum += interpolated(rising + j * tables.length, most[j] / area) +
+               interpolated(falling + j * tables.length, least[j] / largest);
+      return sum;
+    });
   }
 };
 

@@ -41,7 +41,7 @@ from hilbin._arrays import Array
 from hilbin.detect.boxes import Boxes
 from hilbin.detect.checkpoint import Checkpoint
 from hilbin.detect.finding import LOW, all_roots, find
-from hilbin.detect.matching import FALSE, IGNORED, Matches, match_boxes
+from hilbin.detect.matching import FALSE, IGNORED, Matches
 from hilbin.detect.pyramid import Levels
 from hilbin.detect.template import Template
 from hilbin.estimators import ScoreCalibration
@@ -184,13 +184,6 @@ def calibrate(matches: Matches) -> tuple[float, ScoreCalibration | None]:
     if 0 < true[counted].sum() < counted.sum():
         calibration = ScoreCalibration("sigmoid").fit(matches.scores[counted], true[counted])
     return best_threshold(matches), calibration
-
-
-def match_left_out(found: LeftOut, boxes: Sequence[Array], ignored: Sequence[Array]) -> Matches:
-    """Return which of the boxes that were found are true."""
-    truths = [b[~skip] for b, skip in zip(boxes, ignored, strict=True)]
-    others = [b[skip] for b, skip in zip(boxes, ignored, strict=True)]
-    return match_boxes(found.boxes, truths, others)
 
 
 def best_threshold(matches: Matches) -> float:

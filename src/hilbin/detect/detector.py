@@ -274,8 +274,7 @@ class DeformableDetector(BaseEstimator):
             As for :meth:`fit`.
         """
         data = TrainingImages(images, boxes, ignore)
-        others = [b[skip] for b, skip in zip(data.boxes, data.ignored, strict=True)]
-        return average_precision(self.predict(images, LOW), data.truths(), others)
+        return average_precision(self.predict(images, LOW), data.truths(), data.others())
 
     def _check_parameters(self) -> None:
         require_whole("n_components", self.n_components, 1, 100)

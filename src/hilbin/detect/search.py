@@ -6,8 +6,8 @@ r"""The best box of an image: an exact search among all boxes of a grid of cells
           f(y) = \sum_j g_j(h_j(y)),
 
 with scores :math:`s` of cells, or functions :math:`g_j` of how often word :math:`j` is in the box
-(or of its number per cell of the box), and :math:`\Delta = 1 - \mathrm{IoU}` with a true box, if
-one is given.
+(or of its number per cell of the box), also for the parts of the box in a spatial pyramid, and
+:math:`\Delta = 1 - \mathrm{IoU}` with a true box, if one is given.
 
 **Algorithm.** A sum over cells without a true box takes Kadane's algorithm for every pair of rows,
 :math:`O(r^2 c)` for :math:`r \le c` rows and columns. All else is a best-first branch and bound
@@ -19,7 +19,8 @@ largest box, :math:`a \subseteq y \subseteq b`, and is bounded by
   :math:`g = g^\uparrow + g^\downarrow` a sum of one that rises and one that falls,
 - :math:`\Delta \le 1 - |y^* \cap a| / |y^* \cup b|`.
 
-Each is the value itself if the set is one box. The set of the highest bound is split, until it is
+A part of the box moves with its corners, so that it has a smallest and a largest one as well. Each
+bound is the value itself if the set is one box. The set of the highest bound is split, until it is
 one box, which is the best.
 
 **Stopping rule.** The best box is found, or ``max_nodes`` sets have been looked at: then the best
@@ -42,6 +43,7 @@ from hilbin.detect.boxes import as_coordinates
 from hilbin.detect.cells import WordCells
 
 MAX_NODES = 10_000_000
+MOST_LEVELS = 6
 ROWS_FIRST = (2, 0, 3, 1)  # [x0, y0, x1, y1) of top, bottom, left, right
 NO_LOSS = np.empty(0)
 
@@ -84,6 +86,7 @@ def best_box(
     truth: Any = None,
     reference: float | None = None,
     max_density: float | None = None,
+    levels: int = 1,
     max_nodes: int = MAX_NODES,
 ) -> BestBox:
     """Find the boxes of the highest score among all boxes of a grid of cells.
@@ -108,6 +111,10 @@ def best_box(
     max_density : float, optional
         If given, tables are functions of the number of words per cell of the box, at nodes spaced
         evenly from 0 to this number; linear in between, constant beyond.
+    levels : int, default=1
+        Number of levels of a spatial pyramid: the box, its quarters, the quarters of these, and so
+        on, cut between cells as evenly as they can be. ``tables`` has ``n_words`` rows for each
+        part, level by level from the box on, and row by row. Densities are per cell of the box.
     max_nodes : int, default=10_000_000
         Largest number of sets of boxes to look at, 24 bytes each.
 
@@ -136,8 +143,12 @@ def best_box(
         if loss.size == 0 and (k == 1 or limit == 0):
             return _best_runs(scores, k)
         return _search(core.best_boxes, (scores,), k, (loss, float(limit), max_nodes))
-    words = cells if isinstance(cells, WordCells) else WordCells(cells, len(np.asarray(tables)))
-    arrays: tuple[Any, ...] = (words.integral, *_monotone(tables, words, max_density))
+    require_whole("levels", levels, 1, MOST_LEVELS)
+    n_parts = (4**levels - 1) // 3
+    given = isinstance(cells, WordCells)
+    words = cells if given else WordCells(cells, len(np.asarray(tables)) // n_parts)
+    monotone = _monotone(tables, words, n_parts, max_density)
+    arrays: tuple[Any, ...] = (words.integral, *monotone, levels)
     if max_density is None:
         return _search(core.best_boxes_of_counts, arrays, k, (loss, float(limit), max_nodes))
     arrays += (float(max_density),)
@@ -168,14 +179,18 @@ def _loss(truth: Any, reference: float | None) -> Array:
     return np.array([y0, y1, x0, x1, *([] if reference is None else [float(reference)])])
 
 
-def _monotone(tables: Any, words: WordCells, max_density: float | None) -> tuple[Array, Array]:
+def _monotone(
+    tables: Any, words: WordCells, n_parts: int, max_density: float | None
+) -> tuple[Array, Array]:
     """Return the parts of the functions that rise, with the first value, and that fall."""
     values = np.asarray(tables, np.float64)
     least = 1 if max_density is None else 2
-    if values.ndim != 2 or values.shape[0] != words.n_words or values.shape[1] < least:
+    count = n_parts * words.n_words
+    if values.ndim != 2 or values.shape[0] != count or values.shape[1] < least:
+        parts = f" in each of {n_parts} parts" if n_parts > 1 else ""
         raise ValueError(
-            f"tables must have a row of {least} numbers or more for each of {words.n_words} words, "
-            f"got the shape {values.shape}"
+            f"tables must have a row of {least} numbers or more for each of {words.n_words} words"
+            f"{parts}, got the shape {values.shape}"
         )
     if not np.isfinite(values).all():
         raise ValueError("tables is not finite: NaN and inf are refused")

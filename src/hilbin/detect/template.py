@@ -139,7 +139,8 @@ class Template:
     def mirrored(self) -> "Template":
         """Return the template that finds in an image what this one finds in its mirror image."""
         side = (PART_SIDE, PART_SIDE)
-        parts = self.parts.reshape(self.n_parts, -1)[:, mirror_order(side)]
+        parts = self.parts.reshape(self.n_parts, PART_SIDE * CHANNELS * PART_SIDE)
+        parts = parts[:, mirror_order(side)]
         last = 2 * self.shape[1] + 1 - PART_SIDE
         return replace(
             self,

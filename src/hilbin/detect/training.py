@@ -25,7 +25,6 @@ from hilbin.detect.calibration import (
     calibrate,
     folds_of,
     left_out_boxes,
-    match_left_out,
     with_least,
 )
 from hilbin.detect.checkpoint import Checkpoint
@@ -40,6 +39,7 @@ from hilbin.detect.learning import (
     learn_root,
     learned_share,
 )
+from hilbin.detect.matching import match_boxes
 from hilbin.detect.part_learning import ROUNDS, learn_parts
 from hilbin.detect.template import Template, smallest_object
 from hilbin.detect.training_images import (
@@ -278,7 +278,7 @@ class Training:
             checkpoint=self.checkpoint,
             tell=lambda done, count: self.tell(CALIBRATING, done, count),
         )
-        matches = match_left_out(found, data.boxes, data.ignored)
+        matches = match_boxes(found.boxes, data.truths(), data.others())
         threshold, calibration = calibrate(matches)
         threshold = threshold if model.threshold == "auto" else given
         return with_least(templates, found, matches, threshold), threshold, calibration

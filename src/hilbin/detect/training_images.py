@@ -65,6 +65,10 @@ class TrainingImages:
         """Return the boxes of every image that count."""
         return [b[~skip] for b, skip in zip(self.boxes, self.ignored, strict=True)]
 
+    def others(self) -> list[Array]:
+        """Return the boxes of every image that are ignored."""
+        return [b[skip] for b, skip in zip(self.boxes, self.ignored, strict=True)]
+
     def assign(self, component: Array) -> None:
         """Enter the template of every box that counts."""
         counts = np.cumsum([(~skip).sum() for skip in self.ignored])[:-1]

@@ -370,5 +370,5 @@ def _unreadable(page: _Page) -> Html:
 
 
 def _provenance(page: _Page) -> Html:
-    facts = [(short(key), short(value, 400)) for key, value in page.about.items()]
+    facts = [(short(key), short(value, 400)) for key, value in page.about.items() if value != ""]
     return provenance_list(facts) if facts else Html("")

@@ -203,7 +203,7 @@ def summary(trained: TrainedDetector) -> str:
     for one in unreachable[:LISTED]:
         lines.append(
             f"not learned from: box {one['box']} of {one_line(str(one['image']))}, which no window "
-            f"meets (IoU {one['iou']:.2f})"
+            f"meets (IoU {int(100 * one['iou']) / 100:.2f})"  # below 0.5, and not rounded to it
         )
     if len(unreachable) > LISTED:
         lines.append(f"and {len(unreachable) - LISTED} more, which --json lists")

@@ -45,7 +45,7 @@ def read_table(path: Path) -> Iterator[tuple[Path, list[Entry]]]:
         raise ValueError(f"{path}: no line in it")
     first = [name.strip().lower() for name in rows[0][1]]
     heads = first if set(PATHS) & set(first) else list(PLAIN[: len(first)])
-    where_box, has_sides = _coordinate_columns(path, heads)
+    where_box, has_sides = _coordinate_columns(path, heads, first)
     for line, row in rows if heads is not first else rows[1:]:
         cells = dict(zip(heads, (cell.strip() for cell in row), strict=False))
         name = _cell(cells, PATHS)
@@ -69,7 +69,9 @@ def _rows(path: Path) -> list[tuple[int, list[str]]]:
         raise ValueError(f"{path}: not a CSV file in UTF-8: {error}") from None
 
 
-def _coordinate_columns(path: Path, heads: Sequence[str]) -> tuple[tuple[str, ...], bool]:
+def _coordinate_columns(
+    path: Path, heads: Sequence[str], first: Sequence[str]
+) -> tuple[tuple[str, ...], bool]:
     """Return the columns of the box, and whether they are a corner and sides."""
     for group in (CORNERS, SIDES):
         for columns in group:
@@ -77,7 +79,7 @@ def _coordinate_columns(path: Path, heads: Sequence[str]) -> tuple[tuple[str, ..
                 return columns, group is SIDES
     raise ValueError(
         f"{path}: no columns of boxes such as path,xmin,ymin,xmax,ymax,label; "
-        f"found {', '.join(heads)[:200]}"
+        f"its first line is {', '.join(first)[:200]}"
     )
 
 
