@@ -5,11 +5,15 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scenes import scene
 
 import hilbin.detect.learning as learning
+from hilbin.detect import DeformableDetector, WindowRows
 from hilbin.detect.calibration import HARD, HardRows, best_threshold
 from hilbin.detect.matching import Matches
 from hilbin.detect.template import Template
+from hilbin.detect.training import Training
+from hilbin.detect.training_images import TrainingImages
 
 
 def test_some_hard_windows_stand_for_all():
@@ -80,3 +84,25 @@ def test_the_threshold_is_nearly_that_of_the_best_f1(seed, n_true, n_false):
     assert smoothed(threshold) > best - 0.01
     moved = Matches(matches.image, matches.box, scores + 3, matches.truth, matches.n_truths)
     assert best_threshold(moved) == pytest.approx(threshold + 3, abs=1e-6)
+
+
+def test_hard_windows_of_numbers_join_those_of_codes():
+    images, boxes, _ = zip(*(scene(seed) for seed in range(3)), strict=True)
+    model = DeformableDetector(area=900, n_words=8, random_state=0)
+    training = Training(model, TrainingImages(images, boxes), lambda *stage: None)
+    training.read()
+    (learned,) = training.learn()
+    again = learning.rescored(learned, training.pyramid_of)
+    pyramids = [training.pyramid_of(i) for i in range(3)]
+    numbers = WindowRows(pyramids, learned.template.shape)
+    expected = numbers.scores(learned.template.root.reshape(1, -1))[:, 0] + learned.template.bias
+    np.testing.assert_allclose(again.scores[0], expected, atol=1e-4)
+    codes, both = (
+        learning.hard_rows(one, training.pyramid_of, also=also)
+        for one, also in ((learned, None), (again, learned))
+    )
+    hard = [(one.scores[0] > HARD) & one.windows.negative for one in (learned, again)]
+    assert 0 < hard[0].sum() < (hard[0] | hard[1]).sum()
+    assert (both.targets < 0).sum() > (codes.targets < 0).sum()
+    for rows in (codes, both):
+        assert (rows.targets > 0).sum() == 2 * len(learned.windows.candidates)

@@ -19,7 +19,7 @@ count.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -305,10 +305,31 @@ def best_scored(windows: TrainingWindows, scores: Array) -> Array:
     return windows.best(lambda found: scores[found.windows])
 
 
-def hard_rows(learned: Learned, pyramid_of: Callable[[int], Levels]) -> HardRows:
-    """Return the features of the positives, and of negatives of high score."""
+def rescored(learned: Learned, pyramid_of: Callable[[int], Levels]) -> Learned:
+    """Return what was learned from codes with scores, and positives, of the numbers."""
+    template, windows = learned.template, learned.windows
+    models = [template, template.mirrored()][: len(learned.scores)]
+    parts = []
+    for image in range(len(windows.begins) - 1):
+        pyramid = pyramid_of(image)
+        parts.append([model.scores(pyramid) for model in models])
+    scores = [np.concatenate(own) for own in zip(*parts, strict=True)]
+    positive = [best_scored(windows, own) for own in scores]
+    return replace(learned, positive=positive, scores=scores)
+
+
+def hard_rows(
+    learned: Learned, pyramid_of: Callable[[int], Levels], *, also: Learned | None = None
+) -> HardRows:
+    """Return the features of the positives, and of negatives of high score.
+
+    With ``also``, negatives that have a high score there are among them.
+    """
     template, windows = learned.template, learned.windows
     hard = [_hard(windows.negative, scores) for scores in learned.scores]
+    if also is not None:
+        more = [_hard(windows.negative, scores)[0] for scores in also.scores]
+        hard = [(np.union1d(own, o), weight) for (own, weight), o in zip(hard, more, strict=True)]
     chosen = [
         np.concatenate([positive, own])
         for positive, (own, _) in zip(learned.positive, hard, strict=True)

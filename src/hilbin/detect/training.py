@@ -38,6 +38,7 @@ from hilbin.detect.learning import (
     hard_rows,
     learn_root,
     learned_share,
+    rescored,
 )
 from hilbin.detect.matching import match_boxes
 from hilbin.detect.part_learning import ROUNDS, learn_parts
@@ -221,6 +222,9 @@ class Training:
             else:
                 template, rows = one.template, hard_rows(one, self.pyramid_of)
                 if self.words is not None:
+                    if rows.weights.max() == 1:  # all hard windows, not a sample of them
+                        by_numbers = rescored(one, self.pyramid_of)
+                        rows = hard_rows(by_numbers, self.pyramid_of, also=one)
                     template = rows.learned(template, self.model.C, self.model.tol)
             templates.append(template)
             hard.append(rows)
