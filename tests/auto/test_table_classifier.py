@@ -60,7 +60,7 @@ def test_a_mixed_table_is_learned_and_the_index_left_out():
     assert model.model_[0].left_out_ == {"": "an index: it numbers the rows", "unit": "constant"}
     other, truth = mixed(seed=1)
     assert model.score(other, truth) > 0.8
-    assert "left out: unit: constant" in model.summary()
+    assert "left out: 'unit': constant" in model.summary()
 
 
 def test_files_frames_and_arrays_give_the_same_model(tmp_path):

@@ -260,7 +260,7 @@ class AutoClassifier(ScoreClassifier, BaseEstimator):
             *(_candidate_line(one, kind) for one in about["choice"]),
             *(f"not compared, for lack of time: {name}" for name in about["skipped"]),
         ]
-        lines += [f"left out: {k}: {v}" for k, v in about.get("left_out", {}).items()]
+        lines += [f"left out: {k!r}: {v}" for k, v in about.get("left_out", {}).items()]
         count = len(about["suspicious"])
         if count:
             lines.append("1 label looks wrong" if count == 1 else f"{count} labels look wrong")
