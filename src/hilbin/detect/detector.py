@@ -288,7 +288,7 @@ class DeformableDetector(BaseEstimator):
         if self.threshold != "auto" and not np.isfinite(self.threshold):
             raise ValueError(f'threshold must be "auto" or a number, got {self.threshold!r}')
         if self.overlap != "auto":
-            require_positive("overlap", self.overlap, or_zero=True, most=1)
+            require_positive('overlap, if not "auto",', self.overlap, or_zero=True, most=1)
         require_positive("tol", self.tol)
         require_whole("max_iter", self.max_iter, 1)
         if self.max_time is not None:
