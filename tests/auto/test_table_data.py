@@ -1,6 +1,7 @@
 """Tables: what columns become, which are left out, files in all forms, and clear errors."""
 
 import gzip
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -55,8 +56,20 @@ def test_text_columns_become_one_column_per_category():
     np.testing.assert_array_equal(rows, [[0, 1, 1], [1, 0, 2], [0, 1, 3], [1, 0, 9]])
     assert [*encoder.get_feature_names_out()] == ["color = blue", "color = red", "size"]
     assert encoder.input_columns_.tolist() == [0, 0, 1]
-    other = pd.DataFrame({"color": ["green", None], "size": [1, 1]})
-    np.testing.assert_array_equal(encoder.transform(other), [[0, 0, 1], [0, 0, 1]])
+    other = pd.DataFrame({"color": ["red", "green", None], "size": [1, 1, 1]})
+    said = r"DataFrame, row 2: 'green' in column 'color', and 1 more of its values, did not"
+    with pytest.warns(UserWarning, match=said):
+        rows = encoder.transform(other)
+    np.testing.assert_array_equal(rows, [[0, 1, 1], [0, 0, 1], [0, 0, 1]])
+
+
+def test_categories_are_rare_without_a_warning():
+    """Where the training table has categories without a feature, others are not worth a word."""
+    _, encoder = encoded(pd.DataFrame({"color": [*"aabbc"], "size": [1, 2, 3, 9, 4]}))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        rows = encoder.transform(pd.DataFrame({"color": [*"ad"], "size": [1, 1]}))
+    np.testing.assert_array_equal(rows, [[1, 0, 1], [0, 0, 1]])
 
 
 def test_missing_values_have_a_column_of_their_own():

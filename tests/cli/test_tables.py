@@ -1,5 +1,7 @@
 """Tables of all four kinds, in and out."""
 
+import csv
+
 import numpy as np
 import pytest
 from sklearn.datasets import dump_svmlight_file
@@ -194,6 +196,12 @@ def test_rows_keep_their_id(named, tmp_path, cli, cli_json):
     assert [p["id"] for p in found] == [f"row-{i}" for i in range(60)]
     assert cli("predict", model, named, "--csv", written).stdout.split("\t")[1] == "row-0"
     assert written.read_text().startswith("path,id,label,score,probability\n")
+    mistaken = named.read_text().splitlines()
+    mistaken[8] = mistaken[8].replace(",3,", ",5,", 1)
+    named.write_text("\n".join(mistaken))
+    cli("eval", model, named, "--csv", written)
+    first = next(csv.DictReader(written.read_text().splitlines()))
+    assert (first["id"], first["true"], first["predicted"]) == ("row-7", "5", "3")
     named.write_text("wide,second,third\n1,2,3\n")
     assert cli_json("predict", model, named)["predictions"][0]["id"] is None
 

@@ -38,6 +38,8 @@ class Tested:
         Difference hashes of images.
     unreadable : list of dict
         ``path`` and ``reason`` of files that cannot be read.
+    ids : list of str, optional
+        Names of rows, if a column of the table holds them.
     """
 
     examples: Any
@@ -50,6 +52,7 @@ class Tested:
     unknown: dict[str, int]
     hashes: list[str] = field(default_factory=list)
     unreadable: list[dict[str, str]] = field(default_factory=list)
+    ids: list[str] | None = None
 
 
 @dataclass(frozen=True)
@@ -66,6 +69,8 @@ class Mistake:
         By how much the score of the predicted class is higher.
     true_score, predicted_score : float
         Scores of both classes.
+    id : str or None
+        Name of the row, if a column of the table holds it.
 
     Examples
     --------
@@ -80,6 +85,7 @@ class Mistake:
     margin: float
     true_score: float
     predicted_score: float
+    id: str | None = None
 
 
 @dataclass(frozen=True)
@@ -198,8 +204,9 @@ def _mistakes(tested: Tested, classes: list[str], predicted: Array) -> list[Mist
     for i in np.flatnonzero(predicted != tested.truth):
         true, best = int(tested.truth[i]), int(predicted[i])
         own, other = float(tested.scores[i, true]), float(tested.scores[i, best])
+        name = None if tested.ids is None else tested.ids[i]
         found.append(
-            Mistake(tested.paths[i], classes[true], classes[best], other - own, own, other)
+            Mistake(tested.paths[i], classes[true], classes[best], other - own, own, other, name)
         )
     return sorted(found, key=lambda one: -one.margin)
 

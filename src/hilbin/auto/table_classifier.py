@@ -319,10 +319,9 @@ class TableClassifier(AutoClassifier):
         whence = f"{Path(X).name}:" if isinstance(X, str | os.PathLike) else "row "
         paths = [f"{whence}{i + 1}" for i in kept]
         ids = self.row_names(table)
-        names = (
-            paths if ids is None else [f"{p}, {ids[i]}" for p, i in zip(paths, kept, strict=True)]
-        )
-        return Tested(rows, names, paths, truth, scores, table.source, digest, unknown)
+        ids = None if ids is None else [ids[i] for i in kept]
+        names = paths if ids is None else [f"{p}, {i}" for p, i in zip(paths, ids, strict=True)]
+        return Tested(rows, names, paths, truth, scores, table.source, digest, unknown, ids=ids)
 
     def _shown(self, tested: Tested) -> dict[str, Any]:
         return {"feature_names": self.model_[0].get_feature_names_out().tolist()}

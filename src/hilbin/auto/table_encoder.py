@@ -7,6 +7,7 @@ columns with a single value, are left out, with a reason.
 """
 
 import re
+import warnings
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -49,6 +50,8 @@ class Column:
         What stands for a missing number.
     indicates : bool, default=False
         Whether another feature says where numbers are missing.
+    others : bool, default=False
+        Whether there were categories that have no feature, because they are rare.
     """
 
     place: int
@@ -56,6 +59,7 @@ class Column:
     categories: list[Any] | None = None
     fill: float = 0.0
     indicates: bool = False
+    others: bool = False
 
     @property
     def features(self) -> list[str]:
@@ -74,6 +78,8 @@ class Column:
         if self.categories is not None:
             places = {category: k for k, category in enumerate(self.categories)}
             found = np.array([places.get(value, -1) for value in column])
+            if not self.others:
+                _warn_of_unseen(found < 0, column, self.name, source)
             return (found[:, None] == np.arange(len(places))).astype(np.float64)
         infinite = np.isinf(column)
         if infinite.any():
@@ -298,7 +304,22 @@ def _described(table: Table, place: int, values: Array) -> Column:
     often = [c for c, count in counts.items() if count > 1 and c is not None] or [*counts]
     often = sorted(often, key=lambda c: (-counts[c], str(c)))[:MOST_CATEGORIES]
     categories: list[Any] = sorted(c for c in often if c is not None)
-    return Column(place, name, [*categories, None] if None in counts else categories)
+    others = len(counts) - (None in counts) > len(categories)
+    return Column(place, name, [*categories, None] if None in counts else categories, others=others)
+
+
+def _warn_of_unseen(unseen: Array, column: Array, name: str, source: str) -> None:
+    """Warn of texts that the training table does not have; they might be misspelled."""
+    if not unseen.any():
+        return
+    row = int(np.argmax(unseen))
+    what = "a missing value" if column[row] is None else repr(column[row])
+    more = f", and {unseen.sum() - 1} more of its values," if unseen.sum() > 1 else ""
+    warnings.warn(
+        f"{source}, row {row + 1}: {what} in column {name!r}{more} did not occur in training, "
+        "and is treated as none of the categories",
+        stacklevel=2,
+    )
 
 
 def _reason(table: Table, place: int, values: Array) -> str | None:

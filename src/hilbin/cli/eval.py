@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Mapping
-from dataclasses import asdict, fields
+from dataclasses import fields
 from pathlib import Path
 
 import joblib
@@ -66,9 +66,10 @@ def evaluate(
 
 
 def as_csv(mistakes: list[Mistake]) -> str:
-    """Return the mistakes as a CSV file."""
-    heads = [field.name for field in fields(Mistake)]
-    return csv_text(heads, (asdict(one).values() for one in mistakes))
+    """Return the mistakes as a CSV file, with a column of IDs if there are some."""
+    named = any(one.id is not None for one in mistakes)
+    heads = [field.name for field in fields(Mistake) if named or field.name != "id"]
+    return csv_text(heads, ([getattr(one, head) for head in heads] for one in mistakes))
 
 
 def complaints(found: Evaluation) -> list[str]:
