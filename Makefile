@@ -20,7 +20,7 @@ lint: $(VENV)/.installed
 
 # DATA is a folder of data sets; without it the benchmarks that use them measure on fewer. QUICK=1 only sees that every
 # benchmark runs: small sizes, nothing is recorded.
-bench: $(VENV)/.installed
+bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/run.py $(if $(DATA),--data $(DATA)) $(if $(QUICK),--quick)
 
 # The tables and figures of the five papers again; DATA is needed. ONLY=paper3 redraws one of them.
@@ -49,7 +49,8 @@ clean:
 $(VENV)/.tools: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet "scikit-build-core>=0.10" "nanobind>=2.4" cmake ninja
+	$(BIN)/python -m pip install --quiet "scikit-build-core>=0.10" "nanobind>=2.4" cmake ninja \
+	  "setuptools>=70.1"
 	@touch $@
 
 $(VENV)/.installed: $(VENV)/.tools $(CORE)
