@@ -53,6 +53,7 @@ PUBLIC += [getattr(hilbin.plot, n) for n in hilbin.plot.__all__] + [hilbin.show_
 def test_documented(thing):
     text = inspect.getdoc(thing)
     assert text
+    assert not re.search(r"\S -{4,}", text), "the heading of a section is in a line of text"
     if thing.__name__ in NO_EXAMPLE:
         return
     assert "Examples\n--------\n>>> " in text

@@ -79,7 +79,9 @@ class KernelSVC(ProbabilityClassifier, LossMachine):
         How every binary machine treats the classes (-1, 0 or 1); None for Crammer and Singer's
         method.
 
-    Notes ----- A precomputed matrix is refused if it is not symmetric or has an empty diagonal. If
+    Notes
+    -----
+    A precomputed matrix is refused if it is not symmetric or has an empty diagonal. If
     it is not positive definite, training continues until no step improves, as in LIBSVM; a warning
     is given if two rows suffice to detect this.
 
