@@ -68,13 +68,13 @@ class Explanation:
     >>> from sklearn.linear_model import LogisticRegression
     >>> from hilbin.inspection import explain_row
     >>> X, y = load_iris(return_X_y=True, as_frame=True)
-    >>> why = explain_row(LogisticRegression(max_iter=1000).fit(X, y), X, 70)
+    >>> why = explain_row(LogisticRegression(tol=1e-9, max_iter=1000).fit(X, y), X, 70)
     >>> why.predicted, why.label, why.features[0]["feature"]
     ('2', '2', 'petal length (cm)')
     >>> abs(why.intercept + why.shares - why.score) < 1e-9
     True
     >>> print(why.summary().splitlines()[1])
-    2: 56 %, score +1.910
+    2: 56 %, score +1.908
     """
 
     name: str

@@ -412,8 +412,8 @@ def loo_error_gradient(gram: Array, targets: Any, alpha: float) -> tuple[float, 
     >>> import numpy as np
     >>> from hilbin.solvers.kernel_ridge import kernel_ridge_path, loo_error_gradient
     >>> error, gradient = loo_error_gradient(np.eye(3), [0.0, 1.0, 2.0], 1.0)
-    >>> round(error, 12), np.trace(gradient).round(12)
-    (1.5, np.float64(0.0))
+    >>> round(error, 12), bool(abs(np.trace(gradient)) < 1e-12)
+    (1.5, True)
     """
     system, n = RidgeSystem.of(gram, targets, None, fit_intercept=True), len(gram)
     G = system.expand(system.expand(_inverse(system, alpha)).T)
