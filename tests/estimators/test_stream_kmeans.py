@@ -120,7 +120,7 @@ def test_limits():
         ({"n_clusters": 0}, IRIS, None, "n_clusters must be"),
         ({"tol": -1}, IRIS, None, "tol must be"),
         ({"max_iter": 0}, IRIS, None, "max_iter must be"),
-        ({}, IRIS, np.zeros(150), "sample_weight.* non-zero"),
+        ({}, IRIS, np.zeros(150), "sample_weight.*zero"),
         ({"feature_map": SparseMap(Chi2(), 5)}, IRIS, None, "orthonormal=True"),
     ],
 )

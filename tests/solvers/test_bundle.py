@@ -290,6 +290,7 @@ def joint_hinge(Z, y, n_classes):
     return oracle
 
 
+@pytest.mark.filterwarnings("ignore:Liblinear failed to converge")  # a number that is not set
 def test_a_structured_oracle(rows):
     y = rows[:, :3].argmax(axis=1)
     found = bundle(joint_hinge(rows, y, 3), size=21, tol=1e-4)
