@@ -484,6 +484,8 @@ def test_odd_attributes_of_sklearn_are_refused(path, make, attribute, value):
     fitted = make().fit(X, np.arange(30) % 3)
     save(fitted, path)
     load(path)
+    if isinstance(getattr(type(fitted), attribute, None), property):
+        pytest.skip("this version of scikit-learn computes it")
     setattr(fitted, attribute, value)
     save(fitted, path)
     refused(path, attribute.removeprefix("_fit_"))
