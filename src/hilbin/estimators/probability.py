@@ -229,8 +229,8 @@ def _sigmoid(scores: Array, own: Array, weight: Array) -> tuple[float, float]:
     positive = float(weight @ own)
     negative = float(weight.sum()) - positive
     target = np.where(own > 0, (positive + 1) / (positive + 2), 1 / (negative + 2))
-    both = np.column_stack([np.zeros(scores.size), scores])
-    slope, intercepts = _fitted(both, np.column_stack([1 - target, target]), weight, 1e-6)
+    both = np.stack([np.zeros(scores.size), scores])
+    slope, intercepts = _fitted(both, np.stack([1 - target, target]), weight, 1e-6)
     return slope, float(intercepts[1] - intercepts[0])
 
 
@@ -238,16 +238,17 @@ def _softmax(S: Array, own: Array, weight: Array) -> tuple[Array, Array]:
     """Return slopes, all the same, and intercepts of the softmax of several scores."""
     n, K = float(weight.sum()), S.shape[1]
     targets = np.where(own > 0, (n + 1) / (n + 2), 1 / ((n + 2) * (K - 1)))
-    slope, intercepts = _fitted(S, targets, weight, RIDGE)
+    slope, intercepts = _fitted(S.T.copy(), targets.T.copy(), weight, RIDGE)
     return np.full(K, slope), intercepts
 
 
 def _fitted(S: Array, T: Array, weight: Array, ridge: float) -> tuple[float, Array]:
     """Minimize the log loss of ``softmax(a S + b)``, plus ``ridge |b|^2 / 2``, by Newton's method.
 
-    A slope below 0 would turn the order of the classes round; then it is 0.
+    ``S`` and ``T`` have a row for every class, so that sums over few classes are fast. A slope
+    below 0 would turn the order of the classes round; then it is 0.
     """
-    unit = float(np.abs(S - S.mean(axis=1, keepdims=True)).mean()) if S.size else 1.0
+    unit = float(np.abs(S - S.mean(axis=0)).mean()) if S.size else 1.0
     unit = unit if unit > 0 and np.isfinite(unit) else 1.0
     x = _minimized(S / unit, T, weight, ridge, free=True)
     if x[0] < 0:
@@ -257,7 +258,7 @@ def _fitted(S: Array, T: Array, weight: Array, ridge: float) -> tuple[float, Arr
 
 def _minimized(S: Array, T: Array, weight: Array, ridge: float, *, free: bool) -> Array:
     """Return slope and intercepts; the slope stays 0 unless it is ``free``."""
-    x = np.zeros(S.shape[1] + 1)
+    x = np.zeros(len(S) + 1)
     value, gradient, hessian = _log_loss(x, S, T, weight, ridge)
     for _ in range(STEPS):
         if not free:
@@ -280,21 +281,21 @@ def _log_loss(
     x: Array, S: Array, T: Array, weight: Array, ridge: float
 ) -> tuple[float, Array, Array]:
     """Return value, gradient and Hessian in slope and intercepts."""
-    Z = x[0] * S + x[1:]
-    Z -= Z.max(axis=1, keepdims=True)
+    Z = x[0] * S + x[1:, None]
+    Z -= Z.max(axis=0)
     P = np.exp(Z)
-    total = P.sum(axis=1)
-    P /= total[:, None]
-    losses = np.log(total) - np.einsum("ij,ij->i", T, Z)
+    total = P.sum(axis=0)
+    P /= total
+    losses = np.log(total) - np.einsum("ij,ij->j", T, Z)
     value = float(weight @ losses) + 0.5 * ridge * float(x[1:] @ x[1:])
-    W = weight[:, None] * P
-    away = weight[:, None] * (P - T)
-    gradient = np.append((away * S).sum(), away.sum(axis=0) + ridge * x[1:])
-    mean = (P * S).sum(axis=1)
+    W = weight * P
+    away = weight * (P - T)
+    gradient = np.append((away * S).sum(), away.sum(axis=1) + ridge * x[1:])
+    from_mean = W * (S - (P * S).sum(axis=0))
     hessian = np.empty((x.size, x.size))
-    hessian[0, 0] = float((W * S * (S - mean[:, None])).sum())
-    hessian[0, 1:] = hessian[1:, 0] = (W * (S - mean[:, None])).sum(axis=0)
-    hessian[1:, 1:] = np.diag(W.sum(axis=0) + ridge) - P.T @ W
+    hessian[0, 0] = float((from_mean * S).sum())
+    hessian[0, 1:] = hessian[1:, 0] = from_mean.sum(axis=1)
+    hessian[1:, 1:] = np.diag(W.sum(axis=1) + ridge) - P @ W.T
     return value, gradient, hessian
 
 
@@ -411,7 +412,8 @@ def parts_left_out(
 
 def _ranks(keys: Array, labels: Array) -> Array:
     """Return the place of every row among the different keys of its class."""
-    order = np.lexsort((keys, labels))
+    order = np.argsort(keys)
+    order = order[np.argsort(labels[order], kind="stable")]  # by class, then by key
     new_class = np.diff(labels[order], prepend=-1) != 0
     new = new_class | (np.diff(keys[order], prepend=-1) != 0)
     count = np.cumsum(new)
