@@ -9,6 +9,7 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hilbin._core import LEVELS
 from hilbin._core import core as chosen
 from hilbin.estimators.intersection.quantiles import extremes, quantile_range
 from hilbin.estimators.probability import row_keys
@@ -16,8 +17,6 @@ from hilbin.solvers import Problem
 from hilbin.solvers.icd import packed, unpacked
 
 NONE = np.empty(0)
-baseline = importlib.import_module("hilbin._core._baseline")
-LEVELS = ["baseline"] + (["avx2"] if baseline.supports_avx2() else [])
 
 
 @pytest.fixture(params=LEVELS)

@@ -10,8 +10,8 @@ import oracles
 import pytest
 import scipy.sparse as sp
 
-baseline = importlib.import_module("hilbin._core._baseline")
-LEVELS = ["baseline"] + (["avx2"] if baseline.supports_avx2() else [])
+from hilbin._core import LEVELS
+
 OPS = {
     "minimum": (oracles.minimum, True),
     "harmonic": (oracles.harmonic, True),

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from scipy.linalg import hadamard
 
-baseline = importlib.import_module("hilbin._core._baseline")
-LEVELS = ["baseline"] + (["avx2"] if baseline.supports_avx2() else [])
+from hilbin._core import LEVELS
 
 
 @pytest.fixture(params=LEVELS)

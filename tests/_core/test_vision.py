@@ -9,10 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hilbin._core import LEVELS
 from hilbin.images import pixel_words
 
-baseline = importlib.import_module("hilbin._core._baseline")
-LEVELS = ["baseline"] + (["avx2"] if baseline.supports_avx2() else [])
 CORES = [importlib.import_module(f"hilbin._core._{level}") for level in LEVELS]
 SHAPES = [(0, 0), (1, 5), (2, 2), (3, 3), (5, 4), (4, 19), (3, 34), (6, 37), (5, 70)]
 

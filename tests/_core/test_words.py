@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-baseline = importlib.import_module("hilbin._core._baseline")
-LEVELS = ["baseline"] + (["avx2"] if baseline.supports_avx2() else [])
+from hilbin._core import LEVELS
+
 TOLERANCE = {np.float32: 2e-5, np.float64: 1e-12}
 
 

@@ -176,16 +176,17 @@ template <class Cells> inline std::vector<float> cell_energies(const Cells& cell
 
 // One cell by the four blocks around it: upper left, upper right, lower left, lower right.
 inline void fhog_cell(const float* histogram, const float* scale, float* out) {
+  using V = Few<float, 8>::V;
   constexpr int folded = 24, all = 40;  // whole vectors: directed orientations, zeros, undirected ones, zeros
   float each[all] = {}, sum[all];
   std::copy(histogram, histogram + directed, each);
   for (int k = 0; k < undirected; ++k) each[folded + k] = histogram[k] + histogram[k + undirected];
-  Vec<float> texture[4] = {};
-  for (int k = 0; k < all; k += lanes<float>) {
-    const Vec<float> h = load(each + k);
-    Vec<float> total = {};
+  V texture[4] = {};
+  for (int k = 0; k < all; k += Few<float, 8>::lanes) {
+    const V h = load_as_vector<V>(each + k);
+    V total = {};
     for (int b = 0; b < 4; ++b) {
-      const Vec<float> cut = smaller(h * scale[b], splat(block_cut));
+      const V cut = smaller(h * scale[b], V{} + block_cut);
       total += cut;
       if (k >= folded) texture[b] += cut;
     }

@@ -21,7 +21,7 @@
 namespace hilbin {
 
 constexpr int most_vectors_of_places = 4, filters_at_once = 3;
-constexpr ptrdiff_t slack = 32;  // numbers behind the last cell that vectors may read
+constexpr ptrdiff_t slack = 64;  // numbers behind the last cell that vectors may read
 
 // Rows and columns of a grid, and of the places where a filter fits in it.
 struct Grid {

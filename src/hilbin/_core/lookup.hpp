@@ -35,16 +35,21 @@ template <class F> inline constexpr Siblings<F> siblings;
 
 // pairs[2b] += c x for the siblings b after q, pairs[2b + 1] += c for those before it.
 template <int count, class F> HILBIN_INLINE void add_to_siblings(F* pairs, int q, F x, F c) {
-  Vec<F> both;
-  for (int lane = 0; lane < lanes<F>; lane += 2) both[lane] = c * x, both[lane + 1] = c;
-  for (int k = 0; k < 2 * count; k += lanes<F>)
-    store(pairs + k, load(pairs + k) + both * load(siblings<F>.change[q] + k));
+  using Some = Few<F, 2 * count>;
+  using V = typename Some::V;
+  V both;
+  for (int lane = 0; lane < Some::lanes; lane += 2) both[lane] = c * x, both[lane + 1] = c;
+  for (int k = 0; k < 2 * count; k += Some::lanes)
+    store(pairs + k, load_as_vector<V>(pairs + k) + both * load_as_vector<V>(siblings<F>.change[q] + k));
 }
 
 // t[k] += c min(x, v[k])
 template <int count, class F> HILBIN_INLINE void add_minima(F* t, const F* v, F x, F c) {
-  const Vec<F> xs = splat(x), cs = splat(c);
-  for (int k = 0; k < count; k += lanes<F>) store(t + k, load(t + k) + cs * smaller(xs, load(v + k)));
+  using Some = Few<F, count>;
+  using V = typename Some::V;
+  const V xs = x - V{}, cs = c - V{};
+  for (int k = 0; k < count; k += Some::lanes)
+    store(t + k, load_as_vector<V>(t + k) + cs * smaller(xs, load_as_vector<V>(v + k)));
 }
 
 // Where the tables of one kind lie. Slot s begins at cells + s * stride or, for kinds of no fixed

@@ -305,22 +305,26 @@ template <class T> void define_neighbors(nb::module_& m) {
      "x_indptr"_a, "y"_a, "y_indices"_a, "y_indptr"_a, "first_row"_a, "indices"_a, "values"_a, "row_counts"_a);
 }
 
-// Whether processor and system have what the AVX2 build is compiled for (x86-64-v3). Asked by hand: the compilers' own
-// __builtin_cpu_supports is a library function, which clang-cl does not link.
-bool supports_avx2() {
+// The highest level that processor and system have what is compiled for: x86-64-v3 for "avx2", x86-64-v4 for "avx512".
+// Asked by hand: the compilers' own __builtin_cpu_supports is a library function, which clang-cl does not link.
+const char* highest_level() {
 #if defined(__x86_64__)
   const auto all = [](unsigned value, unsigned wanted) { return (value & wanted) == wanted; };
   unsigned a, b, c, d;
-  if (!__get_cpuid(1, &a, &b, &c, &d) || !all(c, bit_FMA | bit_MOVBE | bit_OSXSAVE | bit_AVX | bit_F16C)) return false;
+  if (!__get_cpuid(1, &a, &b, &c, &d) || !all(c, bit_FMA | bit_MOVBE | bit_OSXSAVE | bit_AVX | bit_F16C)) return "baseline";
   unsigned saved, high;  // registers that the system keeps when it switches between threads
   __asm__ volatile("xgetbv" : "=a"(saved), "=d"(high) : "c"(0));
-  const unsigned sse_and_avx = 6;
-  if (!all(saved, sse_and_avx)) return false;
-  if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || !all(b, bit_BMI | bit_AVX2 | bit_BMI2)) return false;
+  const unsigned sse_and_avx = 6, masks_and_wide = 0xe0;
+  if (!all(saved, sse_and_avx)) return "baseline";
+  if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || !all(b, bit_BMI | bit_AVX2 | bit_BMI2)) return "baseline";
+  // Processors that have VBMI, too, do not slow down when they work on wide vectors.
+  const unsigned wide = bit_AVX512F | bit_AVX512BW | bit_AVX512CD | bit_AVX512DQ | bit_AVX512VL;
+  const bool avx512 = all(saved, masks_and_wide) && all(b, wide) && all(c, bit_AVX512VBMI);
   const unsigned lzcnt = 1 << 5;
-  return __get_cpuid(0x80000001, &a, &b, &c, &d) && all(c, lzcnt);
+  if (!__get_cpuid(0x80000001, &a, &b, &c, &d) || !all(c, lzcnt)) return "baseline";
+  return avx512 ? "avx512" : "avx2";
 #else
-  return false;
+  return "baseline";
 #endif
 }
 
@@ -333,7 +337,7 @@ NB_MODULE(HILBIN_MODULE, m) {
   m.attr("compiler") = __VERSION__;
   m.attr("vector_bytes") = vector_bytes;
   m.attr("table_cells_per_octave") = 1 << Table<float>::cell_bits;
-  m.def("supports_avx2", &supports_avx2);
+  m.def("highest_level", &highest_level);
   m.def("check_csr", &check_csr<int32_t>, "indices"_array, "indptr"_array, "columns"_a);
   m.def("check_csr", &check_csr<int64_t>, "indices"_array, "indptr"_array, "columns"_a);
   define_pairwise<float>(m, "panel_rows_float32");

@@ -23,7 +23,9 @@ constexpr int most_nearest = 16;
 
 // One bit for each lane that is set.
 inline unsigned lane_bits(IntVec<float> mask) {
-#if defined(__AVX2__)
+#if defined(__AVX512F__)
+  return unsigned(_mm512_movepi32_mask((__m512i)mask));
+#elif defined(__AVX2__)
   return unsigned(_mm256_movemask_ps((__m256)mask));
 #elif defined(__SSE2__)
   return unsigned(_mm_movemask_ps((__m128)mask));

@@ -74,7 +74,7 @@ template <class T> struct CsrDistance {  // column indices sorted within a row
   }
 };
 
-#if defined(__AVX2__)
+#if defined(__AVX2__) && !defined(__AVX512F__)
 // For each set of lanes, their numbers in order.
 struct LaneNumbers {
   int32_t of[256][8] = {};
@@ -85,6 +85,8 @@ struct LaneNumbers {
   }
 };
 inline constexpr LaneNumbers lane_numbers;
+#elif defined(__AVX512F__)
+constexpr IntVec<float> lane_numbers = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
 #endif
 
 // Pairs that may be closer than the support: cross[i, j] is <x, y> in float, whose rounding `slack`
@@ -99,12 +101,17 @@ struct Candidates {
     const float *row = cross + i * n_columns, norm = x_norms[i];
     ptrdiff_t n = 0, j = 0;
 #if defined(__AVX2__)
-    for (; j + 8 <= n_columns; j += 8) {
+    for (; j + lanes<float> <= n_columns; j += lanes<float>) {
       const Vec<float> norms = norm + load(y_norms + j);
       const Vec<float> excess = (norms - 2 * load(row + j)) - (support + slack * norms);
+#if defined(__AVX512F__)
+      const auto mask = __mmask16(~_mm512_cmp_ps_mask(excess, Vec<float>{}, _CMP_GT_OQ));
+      const auto near = IntVec<float>(_mm512_maskz_compress_epi32(mask, (__m512i)lane_numbers));
+#else
       const int mask = 255 & ~_mm256_movemask_ps(_mm256_cmp_ps(excess, Vec<float>{}, _CMP_GT_OQ));
-      const auto lanes = IntVec<float>(_mm256_loadu_si256((const __m256i*)lane_numbers.of[mask]));
-      const IntVec<float> columns = lanes + int32_t(j);
+      const auto near = IntVec<float>(_mm256_loadu_si256((const __m256i*)lane_numbers.of[mask]));
+#endif
+      const IntVec<float> columns = near + int32_t(j);
       std::memcpy(out + n, &columns, sizeof columns);
       n += __builtin_popcount(unsigned(mask));
     }

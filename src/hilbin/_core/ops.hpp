@@ -10,18 +10,20 @@
 
 namespace hilbin {
 
+constexpr bool many_registers = vector_bytes == 64;  // 32, else 16
+
 struct Stateless {
   static constexpr int least_numbers = 0;  // what an op made from a profile is given
 };
 
 struct Minimum : Stateless {  // intersection: min(x, y)
-  static constexpr int planes = 1, rows = 6, vectors = 2;
+  static constexpr int planes = 1, rows = many_registers ? 8 : 6, vectors = many_registers ? 3 : 2;
   static constexpr double scale = 1;
   template <class V> V operator()(const V* x, const V* y) const { return smaller(x[0], y[0]); }
 };
 
 struct Harmonic : Stateless {  // chi-squared: 2 x y / (x + y)
-  static constexpr int planes = 1, rows = 4, vectors = 2;
+  static constexpr int planes = 1, rows = many_registers ? 8 : 4, vectors = 2;
   static constexpr double scale = 2;
   template <class V> V operator()(const V* x, const V* y) const {
     using T = decltype(x[0][0] + 0);
@@ -54,7 +56,7 @@ inline Vec<double> entropy(Vec<double> q) { return horner(entropy_double, q); }
 //   m ((1 + q) log2(1 + q) / q + |log2 x - log2 y|) / 2,
 // a sum of positive terms: no cancellation, and one polynomial instead of logarithm and division.
 struct JensenShannon : Stateless {
-  static constexpr int planes = 3, rows = 1, vectors = 2;  // x, 1/x, log2 x; finite at x = 0
+  static constexpr int planes = 3, rows = many_registers ? 2 : 1, vectors = 2;  // x, 1/x, log2 x; finite at x = 0
   static constexpr double scale = 0.5;
   template <class V> V operator()(const V* x, const V* y) const {
     const V q = smaller(x[0] * y[1], x[1] * y[0]);
@@ -63,13 +65,13 @@ struct JensenShannon : Stateless {
 };
 
 struct AbsoluteDifference : Stateless {  // |x - y|
-  static constexpr int planes = 1, rows = 6, vectors = 2;
+  static constexpr int planes = 1, rows = many_registers ? 8 : 6, vectors = many_registers ? 3 : 2;
   static constexpr double scale = 1;
   template <class V> V operator()(const V* x, const V* y) const { return magnitude(x[0] - y[0]); }
 };
 
 struct SquaredDifference : Stateless {  // (x - y)^2
-  static constexpr int planes = 1, rows = 6, vectors = 2;
+  static constexpr int planes = 1, rows = many_registers ? 8 : 6, vectors = many_registers ? 3 : 2;
   static constexpr double scale = 1;
   template <class V> V operator()(const V* x, const V* y) const {
     const V d = x[0] - y[0];
@@ -78,7 +80,7 @@ struct SquaredDifference : Stateless {  // (x - y)^2
 };
 
 struct HarmonicDifference : Stateless {  // chi-squared distance: (x - y)^2 / (x + y) / 2
-  static constexpr int planes = 1, rows = 4, vectors = 2;
+  static constexpr int planes = 1, rows = many_registers ? 8 : 4, vectors = 2;
   static constexpr double scale = 0.5;
   template <class V> V operator()(const V* x, const V* y) const {
     using T = decltype(x[0][0] + 0);
@@ -89,7 +91,7 @@ struct HarmonicDifference : Stateless {  // chi-squared distance: (x - y)^2 / (x
 };
 
 struct LogDifference : Stateless {  // (x - y)(log x - log y)
-  static constexpr int planes = 2, rows = 4, vectors = 2;  // x, log x
+  static constexpr int planes = 2, rows = many_registers ? 8 : 4, vectors = 2;  // x, log x
   static constexpr double scale = 1;
   template <class V> V operator()(const V* x, const V* y) const {
     return (x[0] - y[0]) * (x[1] - y[1]);
@@ -142,8 +144,13 @@ template <class T> struct Table {
 
   V evaluate(V v, I cell) const {
     V c[coefficients] = {};
+#if defined(__AVX512F__)
+    const I first = (cell - first_cell) * coefficients;
+    for (int i = 0; i < coefficients; ++i) c[i] = _mm512_i64gather_pd((__m512i)first, cells + i, 8);
+#else
     for (int lane = 0; lane < lanes<T>; ++lane)
       for (int i = 0; i < coefficients; ++i) c[i][lane] = at(cell[lane])[i];
+#endif
     if constexpr (coefficients == 2) return c[0] + c[1] * v;
     else {
       const V h = v - (V)(cell << shift);
@@ -155,19 +162,31 @@ template <class T> struct Table {
 #if defined(__AVX2__)
 // Eight look-ups of 64-bit pairs, in the order that one in-lane shuffle separates. Hardware gathers
 // take twice the time.
-template <> inline Vec<float> Table<float>::evaluate(Vec<float> v, IntVec<float> cell) const {
-  const __m128i low = _mm256_castsi256_si128((__m256i)cell);
-  const __m128i high = _mm256_extracti128_si256((__m256i)cell, 1);
-  const auto pair = [this](uint64_t two) {
+template <class At> HILBIN_INLINE void look_up_eight(__m256i cell, At at, Float8& offset, Float8& slope) {
+  const __m128i low = _mm256_castsi256_si128(cell), high = _mm256_extracti128_si256(cell, 1);
+  const auto pair = [at](uint64_t two) {
     const auto* a = reinterpret_cast<const double*>(at(uint32_t(two)));
     const auto* b = reinterpret_cast<const double*>(at(two >> 32));
     return _mm_loadh_pd(_mm_load_sd(a), b);
   };
-  const auto a = (Vec<float>)_mm256_set_m128d(pair(_mm_cvtsi128_si64(high)), pair(_mm_cvtsi128_si64(low)));
-  const auto b = (Vec<float>)_mm256_set_m128d(pair(_mm_extract_epi64(high, 1)), pair(_mm_extract_epi64(low, 1)));
-  const Vec<float> offset = __builtin_shufflevector(a, b, 0, 2, 8, 10, 4, 6, 12, 14);
-  const Vec<float> slope = __builtin_shufflevector(a, b, 1, 3, 9, 11, 5, 7, 13, 15);
+  const auto a = (Float8)_mm256_set_m128d(pair(_mm_cvtsi128_si64(high)), pair(_mm_cvtsi128_si64(low)));
+  const auto b = (Float8)_mm256_set_m128d(pair(_mm_extract_epi64(high, 1)), pair(_mm_extract_epi64(low, 1)));
+  offset = __builtin_shufflevector(a, b, 0, 2, 8, 10, 4, 6, 12, 14);
+  slope = __builtin_shufflevector(a, b, 1, 3, 9, 11, 5, 7, 13, 15);
+}
+template <> inline Vec<float> Table<float>::evaluate(Vec<float> v, IntVec<float> cell) const {
+  const auto look_up = [this](uint64_t number) { return at(number); };
+  Float8 offset, slope;
+#if defined(__AVX512F__)
+  Float8 offset2, slope2;
+  look_up_eight(_mm512_castsi512_si256((__m512i)cell), look_up, offset, slope);
+  look_up_eight(_mm512_extracti64x4_epi64((__m512i)cell, 1), look_up, offset2, slope2);
+  const auto both = [](Float8 a, Float8 b) { return Vec<float>(_mm512_insertf32x8(_mm512_castps256_ps512(a), b, 1)); };
+  return both(offset, offset2) + both(slope, slope2) * v;
+#else
+  look_up_eight((__m256i)cell, look_up, offset, slope);
   return offset + slope * v;
+#endif
 }
 #endif
 

@@ -11,7 +11,10 @@
 
 namespace hilbin {
 
-constexpr int pair_group = 4, pairs_at_once = lanes<float> / 2;
+constexpr int pair_group = 4;
+using PairWeights = Few<float, 2 * pair_group>;
+using SomeWeights = PairWeights::V;
+constexpr int pairs_at_once = PairWeights::lanes / 2;
 
 struct NodePairs {
   const int64_t* groups;  // row i has the groups [groups[i], groups[i + 1])
@@ -22,21 +25,21 @@ struct NodePairs {
 
 typedef float Two __attribute__((vector_size(8)));
 
-// As many weights as a vector has floats, as floats.
-inline Vec<float> load_weights(const int16_t* p) {
-  typedef int16_t Shorts __attribute__((vector_size(vector_bytes / 2)));
+// Weights of as many pairs as are read at once, as floats.
+inline SomeWeights load_weights(const int16_t* p) {
+  typedef int16_t Shorts __attribute__((vector_size(PairWeights::lanes * sizeof(int16_t))));
   Shorts v;
   std::memcpy(&v, p, sizeof v);
-  return __builtin_convertvector(v, Vec<float>);
+  return __builtin_convertvector(v, SomeWeights);
 }
 
 // Both weights of a group's pairs, one after the other.
 HILBIN_INLINE void group_weights(const int16_t* weights, float* out) {
-  for (int k = 0; k < 2 * pair_group; k += lanes<float>) store(out + k, load_weights(weights + k));
+  for (int k = 0; k < 2 * pair_group; k += PairWeights::lanes) store(out + k, load_weights(weights + k));
 }
 
 // The numbers of nodes and of those after them, side by side: as many pairs as a vector holds.
-HILBIN_INLINE Vec<float> load_pairs(const float* table, const uint16_t* node) {
+HILBIN_INLINE SomeWeights load_pairs(const float* table, const uint16_t* node) {
 #if defined(__AVX2__)
   auto two = [&](int k) {
     double low;
@@ -46,12 +49,12 @@ HILBIN_INLINE Vec<float> load_pairs(const float* table, const uint16_t* node) {
   return _mm256_insertf128_ps(_mm256_castps128_ps256(two(0)), two(2), 1);
 #else
   const float *a = table + node[0], *b = table + node[1];
-  return Vec<float>{a[0], a[1], b[0], b[1]};
+  return SomeWeights{a[0], a[1], b[0], b[1]};
 #endif
 }
 
 // Adds pairs of numbers to those of their nodes and of the nodes after them.
-HILBIN_INLINE void add_pairs(Vec<float> numbers, const uint16_t* node, float* table) {
+HILBIN_INLINE void add_pairs(SomeWeights numbers, const uint16_t* node, float* table) {
 #pragma GCC unroll 4
   for (int k = 0; k < pairs_at_once; ++k) {
     float* const at = table + node[k];
@@ -62,11 +65,11 @@ HILBIN_INLINE void add_pairs(Vec<float> numbers, const uint16_t* node, float* ta
   }
 }
 
-inline float sum_lanes(Vec<float> v) {
+inline float sum_lanes(SomeWeights v) {
 #if defined(__AVX2__)
   const __m128 four = _mm_add_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
 #else
-  const Vec<float> four = v;
+  const SomeWeights four = v;
 #endif
   return (four[0] + four[2]) + (four[1] + four[3]);
 }
@@ -98,7 +101,7 @@ inline void pair_scores(const NodePairs& pairs, const float* table, ptrdiff_t wi
       for (ptrdiff_t i = begin; i < end; ++i) add_pair_scores<vectors()>(pairs, i, table, out + i * width);
     });
   for (ptrdiff_t i = begin; i < end; ++i) {
-    Vec<float> sums = {};
+    SomeWeights sums = {};
     const int64_t first = pairs.groups[i], last = pairs.groups[i + 1];
     const uint16_t* node = pairs.node + pair_group * first;
     const int16_t* weights = pairs.weights + 2 * pair_group * first;
@@ -133,7 +136,7 @@ inline void pair_sums(const NodePairs& pairs, const float* slopes, ptrdiff_t wid
       rows.each([&](ptrdiff_t i) HILBIN_INLINE_LAMBDA { add_pair_sums<vectors()>(pairs, i, slopes + i * width, table); });
     });
   rows.each([&](ptrdiff_t i) HILBIN_INLINE_LAMBDA {
-    const Vec<float> slope = splat(slopes[i]);
+    const SomeWeights slope = slopes[i] - SomeWeights{};
     const int64_t first = pairs.groups[i], last = pairs.groups[i + 1];
     const uint16_t* node = pairs.node + pair_group * first;
     const int16_t* weights = pairs.weights + 2 * pair_group * first;

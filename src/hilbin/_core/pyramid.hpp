@@ -161,7 +161,7 @@ template <int side> class GradientGrid {
  public:
   GradientGrid(const Planes& image, ptrdiff_t first)
       : first_(first), rows_(places(image.height)), columns_(places(image.width)), stride_(columns_ * directed),
-        width_(image.width + 4 * side), histogram_(size_t(rows_ * stride_), 0.0f),
+        width_(image.width + std::max(4 * side, side + lanes<float>)), histogram_(size_t(rows_ * stride_), 0.0f),
         length_(size_t(side * width_), 0.0f), orientation_(size_t(side * width_), 0) {
     if (image.height < 3 || image.width < 3) return;
     for (ptrdiff_t upper = 0; upper + 1 < rows_; ++upper) {

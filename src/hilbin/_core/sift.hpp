@@ -75,7 +75,9 @@ inline void gradient(const float* image, ptrdiff_t rows, ptrdiff_t columns, ptrd
 }
 
 inline Vec<float> root(Vec<float> x) {
-#if defined(__AVX2__)
+#if defined(__AVX512F__)
+  return _mm512_sqrt_ps(x);
+#elif defined(__AVX2__)
   return _mm256_sqrt_ps(x);
 #elif defined(__SSE2__)
   return _mm_sqrt_ps(x);
@@ -85,9 +87,9 @@ inline Vec<float> root(Vec<float> x) {
 #endif
 }
 
-inline float lane_sum(Vec<float> v) {
+template <class V> inline float lane_sum(V v) {
   float sum = 0;
-  for (int l = 0; l < lanes<float>; ++l) sum += v[l];
+  for (size_t l = 0; l < sizeof v / sizeof(float); ++l) sum += v[l];
   return sum;
 }
 
@@ -116,24 +118,37 @@ inline void orient(const float* gx, const float* gy, ptrdiff_t width, float* map
   }
 }
 
-// out[l * orientations + k] = sum[k][l]
-inline void store_transposed(const Vec<float>* sum, float* out) {
 #if defined(__AVX2__)
-  Vec<float> pair[8], quad[8];
+// out[l * orientations + k] = sum[k][l]
+inline void store_eight(const Float8* sum, float* out) {
+  Float8 pair[8], quad[8];
   for (int i = 0; i < 4; ++i) {
     pair[i] = _mm256_unpacklo_ps(sum[2 * i], sum[2 * i + 1]);
     pair[i + 4] = _mm256_unpackhi_ps(sum[2 * i], sum[2 * i + 1]);
   }
   for (int i = 0; i < 4; ++i) {  // quad[2 i + j] = lanes i and i + 4 of the sums 4 j to 4 j + 3
-    const Vec<float>* from = pair + (i & 2) * 2;
+    const Float8* from = pair + (i & 2) * 2;
     for (int j = 0; j < 2; ++j)
       quad[2 * i + j] = i & 1 ? _mm256_shuffle_ps(from[2 * j], from[2 * j + 1], 0xEE)
                               : _mm256_shuffle_ps(from[2 * j], from[2 * j + 1], 0x44);
   }
   for (int i = 0; i < 4; ++i) {
-    store(out + i * 8, Vec<float>(_mm256_permute2f128_ps(quad[2 * i], quad[2 * i + 1], 0x20)));
-    store(out + (i + 4) * 8, Vec<float>(_mm256_permute2f128_ps(quad[2 * i], quad[2 * i + 1], 0x31)));
+    store(out + i * 8, Float8(_mm256_permute2f128_ps(quad[2 * i], quad[2 * i + 1], 0x20)));
+    store(out + (i + 4) * 8, Float8(_mm256_permute2f128_ps(quad[2 * i], quad[2 * i + 1], 0x31)));
   }
+}
+#endif
+
+// out[l * orientations + k] = sum[k][l]
+inline void store_transposed(const Vec<float>* sum, float* out) {
+#if defined(__AVX512F__)
+  Float8 half[8];
+  for (int k = 0; k < 8; ++k) half[k] = _mm512_castps512_ps256(sum[k]);
+  store_eight(half, out);
+  for (int k = 0; k < 8; ++k) half[k] = _mm512_extractf32x8_ps(sum[k], 1);
+  store_eight(half, out + 64);
+#elif defined(__AVX2__)
+  store_eight(sum, out);
 #else
   for (int l = 0; l < lanes<float>; ++l)
     for (int k = 0; k < orientations; ++k) out[l * orientations + k] = sum[k][l];
@@ -209,26 +224,25 @@ struct DenseSift {  // of at least one frame
   }
 
   static void filter_across(const float* from, const Samples& across, float* out) {
-    constexpr int parts = orientations / lanes<float>;
     for (size_t j = 0; j < across.center.size(); ++j, out += orientations) {
       const float *weight = across.weight.data() + ptrdiff_t(j) * across.width, *at = from + across.first[j] * orientations;
-      Vec<float> sum[parts] = {};
+      Part sum[parts] = {};
       for (ptrdiff_t t = 0; t < across.count[j]; ++t)
-        for (int p = 0; p < parts; ++p) sum[p] += weight[t] * load(at + t * orientations + p * lanes<float>);
-      for (int p = 0; p < parts; ++p) store(out + p * lanes<float>, sum[p]);
+        for (int p = 0; p < parts; ++p) sum[p] += weight[t] * part(at + t * orientations, p);
+      for (int p = 0; p < parts; ++p) store(out + p * part_lanes, sum[p]);
     }
   }
 
   // Returns the mean gradient under the frame: what VLFeat calls the norm of a frame.
   float describe(const float* const* from, const float* window, float* d) const {
-    constexpr int parts = orientations / lanes<float>;
-    Vec<float> mass[2] = {}, squares[2] = {}, cut_squares[2] = {};  // two of each: a sum waits for its last addition
+    Part mass[2] = {}, squares[2] = {};
+    Vec<float> cut_squares[2] = {};  // two of each: a sum waits for its last addition
     for (int b = 0; b < bins * bins; ++b)
       for (int p = 0; p < parts; ++p) {
-        const Vec<float> v = window[b / bins] * window[b % bins] * load(from[b] + p * lanes<float>);
+        const Part v = window[b / bins] * window[b % bins] * part(from[b], p);
         mass[b & 1] += v;
         squares[b & 1] += v * v;
-        store(d + b * orientations + p * lanes<float>, v);
+        store(d + b * orientations + p * part_lanes, v);
       }
     const Vec<float> scale = splat(over_root(squares[0] + squares[1])), most = splat(0.2f);
     for (int k = 0; k < sift_length; k += lanes<float>) {
@@ -242,7 +256,12 @@ struct DenseSift {  // of at least one frame
     return lane_sum(mass[0] + mass[1]) / (side * side);
   }
 
-  static float over_root(Vec<float> squares) {
+  // The eight orientations of one place.
+  using Part = Few<float, orientations>::V;
+  static constexpr int part_lanes = Few<float, orientations>::lanes, parts = orientations / part_lanes;
+  static Part part(const float* eight, int p) { return load_as_vector<Part>(eight + p * part_lanes); }
+
+  template <class V> static float over_root(V squares) {
     const float sum = lane_sum(squares);
     return sum > 0 ? 1 / std::sqrt(sum) : 0.0f;
   }

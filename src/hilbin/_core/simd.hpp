@@ -12,7 +12,9 @@
 
 namespace hilbin {
 
-#if defined(__AVX2__)
+#if defined(__AVX512F__)
+constexpr int vector_bytes = 64;
+#elif defined(__AVX2__)
 constexpr int vector_bytes = 32;
 #else
 constexpr int vector_bytes = 16;
@@ -37,16 +39,29 @@ template <class T> using IntVec = typename Simd<T>::I;
 template <class T> using IntOf = typename Simd<T>::Int;
 template <class T> constexpr int lanes = vector_bytes / int(sizeof(T));
 
-template <class T> inline Vec<T> load(const T* p) {
-  Vec<T> v;
+// A vector for runs of `most` numbers: no wider than they are.
+template <class T, int most> struct Few {
+  static constexpr int lanes = most < hilbin::lanes<T> ? most : hilbin::lanes<T>;
+  typedef T V __attribute__((vector_size(lanes * sizeof(T))));
+};
+
+template <class V, class T> inline V load_as_vector(const T* p) {
+  V v;
   std::memcpy(&v, p, sizeof v);
   return v;
 }
-template <class T> inline void store(T* p, Vec<T> v) { std::memcpy(p, &v, sizeof v); }
+template <class T> inline Vec<T> load(const T* p) { return load_as_vector<Vec<T>>(p); }
+template <class T, class V> inline void store(T* p, V v) {
+  static_assert(sizeof(v[0]) == sizeof(T));
+  std::memcpy(p, &v, sizeof v);
+}
 // As many doubles as a vector has, from doubles or floats.
 inline Vec<double> load_doubles(const double* p) { return load(p); }
 typedef float Half __attribute__((vector_size(vector_bytes / 2)));  // as many floats
-#if defined(__AVX2__)  // GCC makes several instructions of the conversions
+#if defined(__AVX512F__)  // GCC makes several instructions of the conversions
+inline Vec<double> load_doubles(const float* p) { return _mm512_cvtps_pd(_mm256_loadu_ps(p)); }
+inline Half narrowed(Vec<double> v) { return _mm512_cvtpd_ps(v); }
+#elif defined(__AVX2__)
 inline Vec<double> load_doubles(const float* p) { return _mm256_cvtps_pd(_mm_loadu_ps(p)); }
 inline Half narrowed(Vec<double> v) { return _mm256_cvtpd_ps(v); }
 #else
@@ -62,10 +77,18 @@ template <class T> inline Vec<T> splat(T x) { return x - Vec<T>{}; }
 template <class V> inline V smaller(V a, V b) { return a < b ? a : b; }
 template <class V> inline V larger(V a, V b) { return a > b ? a : b; }
 #if defined(__AVX2__)  // GCC makes a comparison and a blend of the ternary when an operand is constant
-inline Vec<float> smaller(Vec<float> a, Vec<float> b) { return _mm256_min_ps(a, b); }
-inline Vec<float> larger(Vec<float> a, Vec<float> b) { return _mm256_max_ps(a, b); }
-inline Vec<double> smaller(Vec<double> a, Vec<double> b) { return _mm256_min_pd(a, b); }
-inline Vec<double> larger(Vec<double> a, Vec<double> b) { return _mm256_max_pd(a, b); }
+using Float8 = Few<float, 8>::V;
+using Double4 = Few<double, 4>::V;
+inline Float8 smaller(Float8 a, Float8 b) { return _mm256_min_ps(a, b); }
+inline Float8 larger(Float8 a, Float8 b) { return _mm256_max_ps(a, b); }
+inline Double4 smaller(Double4 a, Double4 b) { return _mm256_min_pd(a, b); }
+inline Double4 larger(Double4 a, Double4 b) { return _mm256_max_pd(a, b); }
+#endif
+#if defined(__AVX512F__)
+inline Vec<float> smaller(Vec<float> a, Vec<float> b) { return _mm512_min_ps(a, b); }
+inline Vec<float> larger(Vec<float> a, Vec<float> b) { return _mm512_max_ps(a, b); }
+inline Vec<double> smaller(Vec<double> a, Vec<double> b) { return _mm512_min_pd(a, b); }
+inline Vec<double> larger(Vec<double> a, Vec<double> b) { return _mm512_max_pd(a, b); }
 #endif
 
 inline Vec<float> magnitude(Vec<float> a) {
@@ -79,8 +102,12 @@ inline Vec<double> magnitude(Vec<double> a) {
 inline Vec<double> reciprocal(Vec<double> a) { return 1.0 / a; }
 inline Vec<float> reciprocal(Vec<float> a) {
 #if defined(__AVX2__)
-  // The 12-bit estimate and one Newton step: half the cost of a division.
-  Vec<float> r = _mm256_rcp_ps(a);
+  // The estimate of 12 or 14 bits and one Newton step: half the cost of a division.
+#if defined(__AVX512F__)
+  const Vec<float> r = _mm512_rcp14_ps(a);
+#else
+  const Vec<float> r = _mm256_rcp_ps(a);
+#endif
   return r * (2.0f - a * r);
 #else
   return 1.0f / a;
