@@ -53,7 +53,7 @@ def cubic_of_bits(coefficients, x, dtype, start):
 
 
 def padded(coefficients, core, dtype):
-    lanes = core.vector_bytes // np.dtype(dtype).itemsize
+    lanes = core.short_vector_bytes // np.dtype(dtype).itemsize
     short = -coefficients.shape[2] % lanes
     return (
         np.pad(coefficients, ((0, 0), (0, 0), (0, short)), constant_values=9).astype(dtype).ravel()

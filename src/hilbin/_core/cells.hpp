@@ -11,6 +11,8 @@
 namespace hilbin {
 
 constexpr int most_functions = 128;
+template <class T> using ShortVec = typename Short<T>::V;
+template <class T> using ShortIntVec = typename Short<T>::I;
 
 // Cells of values >= 0: cell 0 is [0, start of cell 1), every further one has its own leading bits.
 template <class T> struct BitCells {
@@ -19,15 +21,15 @@ template <class T> struct BitCells {
   T per_first;  // 1 / start of cell 1
   IntOf<T> last;
 
-  HILBIN_INLINE void locate(Vec<T> x, IntVec<T>& cell, Vec<T>& t) const {
+  HILBIN_INLINE void locate(ShortVec<T> x, ShortIntVec<T>& cell, ShortVec<T>& t) const {
     constexpr IntOf<T> mantissa = (IntOf<T>(1) << Simd<T>::mantissa_bits) - 1;
-    const Vec<T> one = splat(T(1));
-    const IntVec<T> bits = (IntVec<T>)x;
+    const ShortVec<T> one = T(1) - ShortVec<T>{};
+    const ShortIntVec<T> bits = (ShortIntVec<T>)x;
     cell = (bits >> shift) - (first - 1);
-    t = (Vec<T>)(((bits << (Simd<T>::mantissa_bits - shift)) & mantissa) | (IntVec<T>)one) - one;
-    const IntVec<T> below = cell < 1, above = cell > last;
+    t = (ShortVec<T>)(((bits << (Simd<T>::mantissa_bits - shift)) & mantissa) | (ShortIntVec<T>)one) - one;
+    const ShortIntVec<T> below = cell < 1, above = cell > last;
     t = below ? x * per_first : above ? one : t;
-    cell = below ? IntVec<T>{} : above ? last - IntVec<T>{} : cell;
+    cell = below ? ShortIntVec<T>{} : above ? last - ShortIntVec<T>{} : cell;
   }
 };
 
@@ -36,31 +38,31 @@ template <class T> struct EvenCells {
   T low, per_unit;
   IntOf<T> last;
 
-  HILBIN_INLINE void locate(Vec<T> x, IntVec<T>& cell, Vec<T>& t) const {
-    const Vec<T> at = smaller(larger((x - low) * per_unit, Vec<T>{}), splat(T(last + 1)));
-    cell = __builtin_convertvector(at, IntVec<T>);
-    cell = cell > last ? last - IntVec<T>{} : cell;
-    t = at - __builtin_convertvector(cell, Vec<T>);
+  HILBIN_INLINE void locate(ShortVec<T> x, ShortIntVec<T>& cell, ShortVec<T>& t) const {
+    const ShortVec<T> at = smaller(larger((x - low) * per_unit, ShortVec<T>{}), T(last + 1) - ShortVec<T>{});
+    cell = __builtin_convertvector(at, ShortIntVec<T>);
+    cell = cell > last ? last - ShortIntVec<T>{} : cell;
+    t = at - __builtin_convertvector(cell, ShortVec<T>);
   }
 };
 
 // Calls use(i, cell, t) for every x[i].
 template <class T, class Cells, class Use>
 HILBIN_INLINE void each_cell(const Cells& cells, const T* x, ptrdiff_t count, Use use) {
-  alignas(vector_bytes) T t[lanes<T>], last[lanes<T>] = {};
-  alignas(vector_bytes) IntOf<T> cell[lanes<T>];
+  alignas(vector_bytes) T t[Short<T>::lanes], last[Short<T>::lanes] = {};
+  alignas(vector_bytes) IntOf<T> cell[Short<T>::lanes];
   auto find = [&](const T* from) HILBIN_INLINE_LAMBDA {
-    Vec<T> position;
-    IntVec<T> number;
-    cells.locate(load(from), number, position);
+    ShortVec<T> position;
+    ShortIntVec<T> number;
+    cells.locate(load_as_vector<ShortVec<T>>(from), number, position);
     store(t, position);
     std::memcpy(cell, &number, sizeof cell);
   };
   ptrdiff_t i = 0;
-  for (; i + lanes<T> <= count; i += lanes<T>) {
+  for (; i + Short<T>::lanes <= count; i += Short<T>::lanes) {
     find(x + i);
 #pragma GCC unroll 8
-    for (int lane = 0; lane < lanes<T>; ++lane) use(i + lane, ptrdiff_t(cell[lane]), t[lane]);
+    for (int lane = 0; lane < Short<T>::lanes; ++lane) use(i + lane, ptrdiff_t(cell[lane]), t[lane]);
   }
   if (i == count) return;
   std::copy(x + i, x + count, last);
@@ -69,20 +71,22 @@ HILBIN_INLINE void each_cell(const Cells& cells, const T* x, ptrdiff_t count, Us
 }
 
 // out[i * functions + j] = function j of x[i]. A cell has 4 rows of coefficients, constant first,
-// each padded to whole vectors. `Vectors` is their number, or 0 where it is known at run time only.
+// each padded to whole short vectors. `Vectors` is their number, or 0 where it is known at run time only.
 template <class T, int Vectors, class Cells>
 void cubics(const Cells& cells, const T* coefficients, const T* x, ptrdiff_t count, int functions, T* out) {
-  const int vectors = Vectors ? Vectors : (functions + lanes<T> - 1) / lanes<T>, stride = vectors * lanes<T>;
+  using V = ShortVec<T>;
+  constexpr int L = Short<T>::lanes;
+  const int vectors = Vectors ? Vectors : (functions + L - 1) / L, stride = vectors * L;
   const ptrdiff_t whole = count * functions - stride;
   each_cell(cells, x, count, [=](ptrdiff_t i, ptrdiff_t cell, T t) HILBIN_INLINE_LAMBDA {
     const T* c = coefficients + cell * 4 * stride;
-    T tail[Vectors ? Vectors * lanes<T> : most_functions];
+    T tail[Vectors ? Vectors * L : most_functions];
     T* const to = out + i * functions;
     // what is too much, the next value writes over; there is no next one at the end
     T* const at = i * functions <= whole ? to : tail;
-    for (int j = 0; j < stride; j += lanes<T>) {
-      Vec<T> value = load(c + 3 * stride + j);
-      for (int power = 2; power >= 0; --power) value = value * t + load(c + power * stride + j);
+    for (int j = 0; j < stride; j += L) {
+      V value = load_as_vector<V>(c + 3 * stride + j);
+      for (int power = 2; power >= 0; --power) value = value * t + load_as_vector<V>(c + power * stride + j);
       store(at + j, value);
     }
     if (at == tail) std::copy(tail, tail + functions, to);

@@ -27,7 +27,7 @@ template <class Code, class Cell> void define_look_up(nb::module_& m) {
                       Matrix<const Cell> table, Matrix<double> out, ptrdiff_t begin, ptrdiff_t end) {
     nb::gil_scoped_release release;
     const ptrdiff_t width = table.shape(1);
-    require(width == 1 || (width > 0 && width % lanes<double> == 0), "the table is not whole vectors wide");
+    require(width == 1 || (width > 0 && width % some_columns == 0), "the table is not whole vectors wide");
     require(ptrdiff_t(out.shape(1)) == width, "out has the wrong shape");
     require_range(begin, end, out.shape(0));
     require_pointers(offsets, table.shape(0), "offsets do not fit the table");

@@ -105,8 +105,10 @@ template <class T, class Code> class EvenRows {
 };
 
 // Scores: sums over a row's features of table[offset of the feature + its code], in all columns of the table at
-// once. A table is `width` columns wide, which is 1 or whole vectors. Several rows are summed side by side, so
+// once. A table is `width` columns wide, which is 1 or a multiple of 4. Several rows are summed side by side, so
 // that additions do not wait for each other, and share the reading of offsets.
+constexpr ptrdiff_t some_columns = Few<double, 4>::lanes;
+
 template <int rows_at_once, class Code, class Cell>
 HILBIN_INLINE void add_sums(const Code* codes, ptrdiff_t stride, ptrdiff_t features, const int64_t* offsets,
                             const Cell* table, double* out) {
@@ -118,22 +120,22 @@ HILBIN_INLINE void add_sums(const Code* codes, ptrdiff_t stride, ptrdiff_t featu
 template <int rows_at_once, int vectors, class Code, class Cell>
 HILBIN_INLINE void add_vector_sums(const Code* codes, ptrdiff_t stride, ptrdiff_t features, const int64_t* offsets,
                                    const Cell* table, ptrdiff_t width, double* out) {
-  Vec<double> sums[rows_at_once][vectors] = {};
+  Double4 sums[rows_at_once][vectors] = {};
   for (ptrdiff_t j = 0; j < features; ++j)
     for (int i = 0; i < rows_at_once; ++i) {
       const Cell* at = table + (offsets[j] + codes[i * stride + j]) * width;
-      for (int v = 0; v < vectors; ++v) sums[i][v] += load_doubles(at + v * lanes<double>);
+      for (int v = 0; v < vectors; ++v) sums[i][v] += load_four(at + v * some_columns);
     }
   for (int i = 0; i < rows_at_once; ++i)
     for (int v = 0; v < vectors; ++v) {
-      double* to = out + i * width + v * lanes<double>;
-      store(to, load(to) + sums[i][v]);
+      double* to = out + i * width + v * some_columns;
+      store(to, load_as_vector<Double4>(to) + sums[i][v]);
     }
 }
 
 // Calls use(number of vectors, first column) for all columns, three vectors at a time.
 template <class Use> HILBIN_INLINE void each_columns(ptrdiff_t width, Use use) {
-  constexpr ptrdiff_t n = lanes<double>;
+  constexpr ptrdiff_t n = some_columns;
   ptrdiff_t c = 0;
   for (; c + 3 * n <= width; c += 3 * n) use(std::integral_constant<int, 3>{}, c);
   if (c + 2 * n <= width) return use(std::integral_constant<int, 2>{}, c);
@@ -185,11 +187,11 @@ void scores(SparseMatrix<Code> rows, const int64_t* offsets, const Cell* table, 
       *to = (sums[0] + sums[1]) + (sums[2] + sums[3]);
     }
     each_columns(width, [&](auto vectors, ptrdiff_t c) HILBIN_INLINE_LAMBDA {
-      Vec<double> sums[vectors()] = {};
+      Double4 sums[vectors()] = {};
       for (ptrdiff_t k = 0; k < row.size; ++k)
         for (int v = 0; v < vectors(); ++v)
-          sums[v] += load_doubles(table + (offsets[row.feature(k)] + row.codes[k]) * width + c + v * lanes<double>);
-      for (int v = 0; v < vectors(); ++v) store(to + c + v * lanes<double>, sums[v]);
+          sums[v] += load_four(table + (offsets[row.feature(k)] + row.codes[k]) * width + c + v * some_columns);
+      for (int v = 0; v < vectors(); ++v) store(to + c + v * some_columns, sums[v]);
     });
   }
 }

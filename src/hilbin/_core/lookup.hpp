@@ -19,6 +19,9 @@ namespace hilbin {
 
 constexpr int block = 16;  // levels in a block, and blocks in a block of blocks
 
+// Wider vectors would lie on two lines of the cache.
+template <class F> constexpr int most_at_once = Short<F>::lanes;
+
 // Which of 16 siblings change when a row falls into sibling q: those after it and, interleaved, those
 // before it.
 template <class F> struct Siblings {
@@ -35,7 +38,7 @@ template <class F> inline constexpr Siblings<F> siblings;
 
 // pairs[2b] += c x for the siblings b after q, pairs[2b + 1] += c for those before it.
 template <int count, class F> HILBIN_INLINE void add_to_siblings(F* pairs, int q, F x, F c) {
-  using Some = Few<F, 2 * count>;
+  using Some = Few<F, 2 * count < most_at_once<F> ? 2 * count : most_at_once<F>>;
   using V = typename Some::V;
   V both;
   for (int lane = 0; lane < Some::lanes; lane += 2) both[lane] = c * x, both[lane + 1] = c;
@@ -45,7 +48,7 @@ template <int count, class F> HILBIN_INLINE void add_to_siblings(F* pairs, int q
 
 // t[k] += c min(x, v[k])
 template <int count, class F> HILBIN_INLINE void add_minima(F* t, const F* v, F x, F c) {
-  using Some = Few<F, count>;
+  using Some = Few<F, count < most_at_once<F> ? count : most_at_once<F>>;
   using V = typename Some::V;
   const V xs = x - V{}, cs = c - V{};
   for (int k = 0; k < count; k += Some::lanes)

@@ -57,7 +57,8 @@ template <class T> void define_for(nb::module_& m) {
                      Vector<T> out, ptrdiff_t begin, ptrdiff_t end) {
     nb::gil_scoped_release release;
     require_cells(by_bits, cells, Simd<T>::mantissa_bits);
-    const int stride = (functions + lanes<T> - 1) / lanes<T> * lanes<T>;
+    constexpr int L = Short<T>::lanes;
+    const int stride = (functions + L - 1) / L * L;
     require(functions >= 1 && functions <= most_functions && coefficients.shape(0) % (4 * stride) == 0, "wrong number of coefficients");
     const ptrdiff_t count = coefficients.shape(0) / (4 * stride);
     require(count >= 1, "there is no cell");
@@ -66,7 +67,7 @@ template <class T> void define_for(nb::module_& m) {
     with_cells<T>(by_bits, cells.data(), count, [&](auto located) {
       auto use = [&](auto run) { run(located, coefficients.data(), x.data() + begin, end - begin, functions, out.data() + begin * functions); };
       using Cells = decltype(located);
-      switch (stride / lanes<T>) {
+      switch (stride / L) {
         case 1: return use(cubics<T, 1, Cells>);
         case 2: return use(cubics<T, 2, Cells>);
         default: return use(cubics<T, 0, Cells>);

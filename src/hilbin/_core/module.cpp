@@ -336,6 +336,7 @@ NB_MODULE(HILBIN_MODULE, m) {
   m.attr("level") = HILBIN_LEVEL;
   m.attr("compiler") = __VERSION__;
   m.attr("vector_bytes") = vector_bytes;
+  m.attr("short_vector_bytes") = int(sizeof(Short<float>::V));
   m.attr("table_cells_per_octave") = 1 << Table<float>::cell_bits;
   m.def("highest_level", &highest_level);
   m.def("check_csr", &check_csr<int32_t>, "indices"_array, "indptr"_array, "columns"_a);

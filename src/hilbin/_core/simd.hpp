@@ -43,7 +43,11 @@ template <class T> constexpr int lanes = vector_bytes / int(sizeof(T));
 template <class T, int most> struct Few {
   static constexpr int lanes = most < hilbin::lanes<T> ? most : hilbin::lanes<T>;
   typedef T V __attribute__((vector_size(lanes * sizeof(T))));
+  typedef IntOf<T> I __attribute__((vector_size(lanes * sizeof(T))));
 };
+
+// Vectors for short runs of any length: wider ones would mostly be filled up.
+template <class T> using Short = Few<T, 32 / int(sizeof(T))>;
 
 template <class V, class T> inline V load_as_vector(const T* p) {
   V v;
@@ -72,13 +76,20 @@ inline Vec<double> load_doubles(const float* p) {
 }
 inline Half narrowed(Vec<double> v) { return __builtin_convertvector(v, Half); }
 #endif
+// The same, at most four.
+using Double4 = Few<double, 4>::V;
+#if defined(__AVX512F__)
+inline Double4 load_four(const double* p) { return load_as_vector<Double4>(p); }
+inline Double4 load_four(const float* p) { return _mm256_cvtps_pd(_mm_loadu_ps(p)); }
+#else
+template <class T> inline Double4 load_four(const T* p) { return load_doubles(p); }
+#endif
 template <class T> inline Vec<T> splat(T x) { return x - Vec<T>{}; }
 
 template <class V> inline V smaller(V a, V b) { return a < b ? a : b; }
 template <class V> inline V larger(V a, V b) { return a > b ? a : b; }
 #if defined(__AVX2__)  // GCC makes a comparison and a blend of the ternary when an operand is constant
 using Float8 = Few<float, 8>::V;
-using Double4 = Few<double, 4>::V;
 inline Float8 smaller(Float8 a, Float8 b) { return _mm256_min_ps(a, b); }
 inline Float8 larger(Float8 a, Float8 b) { return _mm256_max_ps(a, b); }
 inline Double4 smaller(Double4 a, Double4 b) { return _mm256_min_pd(a, b); }

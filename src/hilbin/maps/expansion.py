@@ -257,7 +257,7 @@ class Cubics:
         name = np.dtype(dtype).name
         if name not in self._arguments:
             n = self.n_components
-            lanes = core.vector_bytes // np.dtype(dtype).itemsize
+            lanes = core.short_vector_bytes // np.dtype(dtype).itemsize
             padded = np.pad(self.coefficients, ((0, 0), (0, 0), (0, -n % lanes)))
             self._arguments[name] = (*self.cells.arguments(dtype), padded.astype(dtype).ravel(), n)
         return partial(core.cubics, *self._arguments[name])
