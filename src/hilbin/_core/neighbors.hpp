@@ -10,14 +10,6 @@
 
 namespace hilbin {
 
-inline Vec<double> widen(const double* p) { return load(p); }
-inline Vec<double> widen(const float* p) {
-  typedef float Half __attribute__((vector_size(vector_bytes / 2)));
-  Half h;
-  std::memcpy(&h, p, sizeof h);
-  return __builtin_convertvector(h, Vec<double>);
-}
-
 constexpr int batch = lanes<double>;  // distances computed side by side
 
 // Squared distances in double of row i of x to a batch of rows of y, by direct subtraction: exact
@@ -35,7 +27,7 @@ template <class T> struct DenseDistance {
     for (; k + lanes<double> <= columns; k += lanes<double>)
 #pragma GCC unroll 4
       for (int n = 0; n < batch; ++n) {
-        const Vec<double> t = widen(a + k) - widen(b[n] + k);
+        const Vec<double> t = load_doubles(a + k) - load_doubles(b[n] + k);
         sum[n] += t * t;
       }
     for (int n = 0; n < batch; ++n)

@@ -145,8 +145,15 @@ template <class T> struct Table {
   V evaluate(V v, I cell) const {
     V c[coefficients] = {};
 #if defined(__AVX512F__)
-    const I first = (cell - first_cell) * coefficients;
-    for (int i = 0; i < coefficients; ++i) c[i] = _mm512_i64gather_pd((__m512i)first, cells + i, 8);
+    // Rows of four coefficients, two by two in one vector, transposed: a gather takes twice the time.
+    __m512d two[4];
+    for (int n = 0; n < 4; ++n)
+      two[n] = _mm512_insertf64x4(_mm512_castpd256_pd512(_mm256_loadu_pd(at(cell[n]))), _mm256_loadu_pd(at(cell[n + 4])), 1);
+    const __m512i low = _mm512_setr_epi64(0, 1, 8, 9, 4, 5, 12, 13), high = _mm512_setr_epi64(2, 3, 10, 11, 6, 7, 14, 15);
+    const __m512d even01 = _mm512_unpacklo_pd(two[0], two[1]), odd01 = _mm512_unpackhi_pd(two[0], two[1]);
+    const __m512d even23 = _mm512_unpacklo_pd(two[2], two[3]), odd23 = _mm512_unpackhi_pd(two[2], two[3]);
+    c[0] = _mm512_permutex2var_pd(even01, low, even23), c[2] = _mm512_permutex2var_pd(even01, high, even23);
+    c[1] = _mm512_permutex2var_pd(odd01, low, odd23), c[3] = _mm512_permutex2var_pd(odd01, high, odd23);
 #else
     for (int lane = 0; lane < lanes<T>; ++lane)
       for (int i = 0; i < coefficients; ++i) c[i][lane] = at(cell[lane])[i];
