@@ -16,7 +16,10 @@ from hilbin.solvers.lookup import BLOCK, HINGE, Levels, LookupRows, lay_out
 
 SOURCE = Path(__file__).with_name("native.cpp")
 HEADERS = SOURCE.parents[1] / "src" / "hilbin" / "_core"
-LEVEL = {"avx2": ["-march=x86-64-v3", "-mtune=generic"]}  # as CMakeLists.txt has it
+LEVEL = {  # as CMakeLists.txt has it
+    "avx2": ["-march=x86-64-v3", "-mtune=generic"],
+    "avx512": ["-march=x86-64-v4", "-mtune=generic", "-mprefer-vector-width=512"],
+}
 
 
 @cache
