@@ -233,15 +233,12 @@ template <class T> void define_columns(nb::module_& m) {
 // Whether all values are finite and at least `least`; not looked at if that is NaN.
 template <class T> bool acceptable(const T* x, ptrdiff_t count, T least) {
   if (least != least) return true;
-  const T most = std::numeric_limits<T>::max(), low = std::max(least, -most);
-  const Vec<T> lowest = splat(low), highest = splat(most);
-  IntVec<T> good = ~IntVec<T>{};
+  const T most = std::numeric_limits<T>::max();
+  Within<T> within(std::max(least, -most), most);
   ptrdiff_t i = 0;
-  for (; i + lanes<T> <= count; i += lanes<T>) good &= (load(x + i) >= lowest) & (load(x + i) <= highest);
-  bool every = true;
-  for (int lane = 0; lane < lanes<T>; ++lane) every &= good[lane] != 0;
-  for (; i < count; ++i) every &= x[i] >= low && x[i] <= most;
-  return every;
+  for (; i + lanes<T> <= count; i += lanes<T>) within.meet(load(x + i));
+  for (; i < count; ++i) within.meet(x[i]);
+  return within.all();
 }
 
 // Codes of dense values, a row of features after the other, or of stored values and their features. Values are looked at

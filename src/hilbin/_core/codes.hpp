@@ -57,6 +57,50 @@ template <class T> struct EdgeBins {
   }
 };
 
+// Whether all values that were met lie within two bounds.
+template <class T> class Within {
+ public:
+  Within(T least, T most) : least(least), most(most), lowest(splat(least)), highest(splat(most)) {}
+
+  void meet(T value) { one &= value >= least && value <= most; }
+#if defined(__AVX512F__)  // a mask of lanes stays one
+  void meet(Vec<T> v) {
+    if constexpr (sizeof(T) == 4) inside &= _mm512_cmp_ps_mask(v, lowest, _CMP_GE_OQ) & _mm512_cmp_ps_mask(v, highest, _CMP_LE_OQ);
+    else inside &= _mm512_cmp_pd_mask(v, lowest, _CMP_GE_OQ) & _mm512_cmp_pd_mask(v, highest, _CMP_LE_OQ);
+  }
+  bool all() const { return one && inside == (1u << lanes<T>) - 1; }
+#else
+  void meet(Vec<T> v) { inside &= (v >= lowest) & (v <= highest); }
+  bool all() const {
+    bool every = one;
+    for (int lane = 0; lane < lanes<T>; ++lane) every &= inside[lane] != 0;
+    return every;
+  }
+#endif
+
+ private:
+  T least, most;
+  Vec<T> lowest, highest;
+  bool one = true;
+#if defined(__AVX512F__)
+  unsigned inside = (1u << lanes<T>) - 1;
+#else
+  IntVec<T> inside = ~IntVec<T>{};
+#endif
+};
+
+#if defined(__AVX512F__)
+// Codes of whole vectors, rounded down.
+inline void store_codes(__m512i code, uint8_t* out) { _mm_storeu_si128((__m128i*)out, _mm512_cvtepi32_epi8(code)); }
+inline void store_codes(__m512i code, uint16_t* out) { _mm256_storeu_si256((__m256i*)out, _mm512_cvtepi32_epi16(code)); }
+inline void store_codes(__m512i code, uint32_t* out) { _mm512_storeu_si512(out, code); }
+inline void store_codes(__m256i code, uint8_t* out) { _mm_storeu_si64(out, _mm256_cvtepi32_epi8(code)); }
+inline void store_codes(__m256i code, uint16_t* out) { _mm_storeu_si128((__m128i*)out, _mm256_cvtepi32_epi16(code)); }
+inline void store_codes(__m256i code, uint32_t* out) { _mm256_storeu_si256((__m256i*)out, code); }
+template <class Code> inline void store_codes(Vec<float> at, Code* out) { store_codes(_mm512_cvttps_epi32(at), out); }
+template <class Code> inline void store_codes(Vec<double> at, Code* out) { store_codes(_mm512_cvttpd_epi32(at), out); }
+#endif
+
 // Codes of even bins of whole rows, and whether every value was within `least` and `most`; -inf and inf are any. The bins
 // of one row after the other are repeated until they fill many vectors, so that short rows are no slower than long ones.
 template <class T, class Code> class EvenRows {
@@ -66,9 +110,9 @@ template <class T, class Code> class EvenRows {
         last(repeated(last, columns)), whole(size_t(count)) {}
 
   bool encode(const T* x, ptrdiff_t size, T least, T most, Code* out) {
-    bool good = true;
-    for (; size > 0; x += count, out += count, size -= count) good &= encode_some(x, std::min(size, count), least, most, out);
-    return good;
+    Within<T> within(least, most);
+    for (; size > 0; x += count, out += count, size -= count) encode_some(x, std::min(size, count), within, out);
+    return within.all();
   }
 
  private:
@@ -82,25 +126,32 @@ template <class T, class Code> class EvenRows {
     return out;
   }
 
-  bool encode_some(const T* x, ptrdiff_t size, T least, T most, Code* out) {
-    typedef int32_t Ints __attribute__((vector_size(lanes<T> * sizeof(int32_t))));
-    IntVec<T> good = ~IntVec<T>{};
+  void encode_some(const T* x, ptrdiff_t size, Within<T>& within, Code* out) {
     ptrdiff_t k = 0;
     for (; k + lanes<T> <= size; k += lanes<T>) {
       const Vec<T> v = load(x + k), at = (v - load(low.data() + k)) * load(scale.data() + k);
-      good &= (v >= splat(least)) & (v <= splat(most));
-      const Ints code = __builtin_convertvector(smaller(larger(at, Vec<T>{}), load(last.data() + k)), Ints);
-      std::memcpy(whole.data() + k, &code, sizeof code);
+      within.meet(v);
+      put(smaller(larger(at, Vec<T>{}), load(last.data() + k)), k, out);
     }
-    bool every = true;
-    for (int lane = 0; lane < lanes<T>; ++lane) every &= good[lane] != 0;
     const EvenBins<T> bins{low.data(), scale.data(), last.data()};
+    [[maybe_unused]] const ptrdiff_t in_vectors = k;
     for (; k < size; ++k) {
-      every &= x[k] >= least && x[k] <= most;
-      whole[size_t(k)] = int32_t(bins(k, x[k]));
+      within.meet(x[k]);
+      out[k] = Code(int32_t(bins(k, x[k])));
     }
-    for (k = 0; k < size; ++k) out[k] = Code(whole[size_t(k)]);
-    return every;
+#if !defined(__AVX512F__)
+    for (k = 0; k < in_vectors; ++k) out[k] = Code(whole[size_t(k)]);
+#endif
+  }
+
+  void put(Vec<T> at, ptrdiff_t k, [[maybe_unused]] Code* out) {
+#if defined(__AVX512F__)
+    store_codes(at, out + k);
+#else
+    typedef int32_t Ints __attribute__((vector_size(lanes<T> * sizeof(int32_t))));
+    const Ints code = __builtin_convertvector(at, Ints);
+    std::memcpy(whole.data() + k, &code, sizeof code);
+#endif
   }
 };
 
