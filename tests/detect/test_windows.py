@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from hilbin.detect import CellPyramid, CodedWindowRows, Template, WindowRows
 from hilbin.detect.learning import TrainingWindows, overlaps
-from hilbin.detect.pyramid import mirror_order
+from hilbin.detect.pyramid import SLACK, mirror_order
 from hilbin.detect.template import CONTEXT
 from hilbin.detect.windows import MirroredRows
 from hilbin.detect.working_set import Descent, first_rows, minimize_hinge
@@ -78,7 +78,7 @@ def test_codes_score_like_their_words():
     decoded = [
         CellPyramid(c.size, c.shapes, c.scales, c.nodes, np.concatenate([
             *(c.window(k, 0, 0, tuple(s)).ravel() for k, s in enumerate(c.shapes)),
-            np.zeros(32, np.float32),
+            np.zeros(SLACK, np.float32),
         ]))
         for c in CODED
     ]  # fmt: skip
