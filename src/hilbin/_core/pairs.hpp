@@ -4,8 +4,10 @@
 // of a row are filled up to whole groups of 4 by pairs of weight 0. Tables have a row for every node, one number or
 // whole vectors of tasks wide.
 #pragma once
+#include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <vector>
 
 #include "words.hpp"
 
@@ -140,6 +142,62 @@ inline void pair_sums(const NodePairs& pairs, const float* slopes, ptrdiff_t wid
     for (int64_t left = last - first; left > 0; --left, node += pair_group, weights += 2 * pair_group)
       for (int k = 0; k < pair_group; k += pairs_at_once) add_pairs(load_weights(weights + 2 * k) * slope, node + k, table);
   });
+}
+
+constexpr int gram_vectors = 4;
+constexpr ptrdiff_t gram_rows = gram_vectors * lanes<float>;
+
+// table[node, at] = the products of the row which[at] with the nodes: those of its columns, of `size` nodes each, whose
+// products with each other are `inner`. Column by column, as the part of the table that is written then stays in the first
+// cache; pairs come in the order of nodes.
+inline void node_products(const NodePairs& pairs, const int64_t* which, ptrdiff_t count, const float* inner, ptrdiff_t size,
+                          ptrdiff_t nodes, float* table) {
+  int64_t next[gram_rows], end[gram_rows];
+  std::vector<float> products(size_t(size), 0.0f);  // of one row, side by side
+  float* const __restrict__ own = products.data();
+  for (ptrdiff_t at = 0; at < count; ++at) next[at] = pair_group * pairs.groups[which[at]], end[at] = pair_group * pairs.groups[which[at] + 1];
+  for (ptrdiff_t column = 0; column < nodes; column += size, table += size * gram_rows) {
+    std::fill(table, table + size * gram_rows, 0.0f);
+    for (ptrdiff_t at = 0; at < count; ++at) {
+      const int64_t first = next[at];
+      for (int64_t p; (p = next[at]) < end[at] && pairs.node[p] - column < size; ++next[at]) {
+        const float a = pairs.weights[2 * p], b = pairs.weights[2 * p + 1];
+        // those that fill a row have node 0 and weights 0
+        const float* const k = inner + std::clamp<ptrdiff_t>(pairs.node[p] - column, 0, size - 2) * size;
+        if (p == first)
+          for (ptrdiff_t z = 0; z < size; ++z) own[z] = a * k[z] + b * k[size + z];
+        else
+          for (ptrdiff_t z = 0; z < size; ++z) own[z] += a * k[z] + b * k[size + z];
+      }
+      if (next[at] > first)
+        for (ptrdiff_t z = 0; z < size; ++z) table[z * gram_rows + at] = own[z];
+    }
+  }
+}
+
+constexpr ptrdiff_t pairs_ahead = 2;
+
+inline void prefetch_pairs(const NodePairs& pairs, ptrdiff_t i) {
+  const int64_t first = pair_group * pairs.groups[i], last = pair_group * pairs.groups[i + 1];
+  for (int64_t p = first; p < last; p += 32) __builtin_prefetch(pairs.node + p);
+  for (int64_t p = first; p < last; p += 16) __builtin_prefetch(pairs.weights + 2 * p);
+}
+
+// out[j, i] += the product of the rows which[j] and which[i], for i < fresh and j >= i, and for some other i < fresh.
+inline void pair_gram(const NodePairs& pairs, const int64_t* which, ptrdiff_t count, ptrdiff_t fresh, const float* inner,
+                      ptrdiff_t size, ptrdiff_t nodes, float* out) {
+  std::vector<float> room(size_t(nodes * gram_rows) + 16);
+  float* const table = room.data() + (-(reinterpret_cast<uintptr_t>(room.data()) / sizeof(float)) & 15);  // from a line of the cache
+  for (ptrdiff_t first = 0; first < fresh; first += gram_rows) {
+    const ptrdiff_t here = std::min(gram_rows, fresh - first);
+    node_products(pairs, which + first, here, inner, size, nodes, table);
+    for (ptrdiff_t j = first; j < count; ++j) {
+      if (j + pairs_ahead < count) prefetch_pairs(pairs, which[j + pairs_ahead]);
+      float sums[gram_rows] = {};
+      add_pair_scores<gram_vectors>(pairs, which[j], table, sums);
+      for (ptrdiff_t at = 0; at < here; ++at) out[j * count + first + at] += sums[at];
+    }
+  }
 }
 
 // The pairs of the rows whose first node is below `end`, from `cursor` on, which moves: how many groups each row has,

@@ -54,6 +54,7 @@ from hilbin.solvers.coded import PairRows
 from hilbin.solvers.linear import linear, suits
 from hilbin.solvers.problem import Callback, Result
 from hilbin.solvers.risk import EpsilonInsensitive, Hinge, Logistic, Loss
+from hilbin.solvers.working_sets import has_working_sets, working_sets
 from hilbin.stream import Chunk, Chunks
 
 EXACT_TOL = 1e-4  # below it, features are not rounded to compact kinds
@@ -208,6 +209,11 @@ class MapMachine(CallbackSupportMixin, MapModel):
         fits = inner is None and suits(risk)
         if fits and (not risk.loss.quadratic or risk.rows.shape[0] > SMALL):
             return linear(risk, seed=random_seed(self.random_state), n_jobs=self.n_jobs, **given)
+        if has_working_sets(risk, inner) and risk.rows.shape[0] > SMALL:
+            chance: dict[str, Any] = {"seed": random_seed(self.random_state), "n_jobs": self.n_jobs}
+            found = working_sets(risk, inner, **chance, **given)
+            if found is not None:
+                return found
         return bundle(risk, inner=inner, **given)
 
     def _features(self, feature_map: Any) -> Features:
