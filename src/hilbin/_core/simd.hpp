@@ -1,5 +1,6 @@
 // Vectors of the widest kind the instruction level has, by the vector extensions of GCC and Clang.
 #pragma once
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #if defined(__AVX2__)
@@ -84,6 +85,30 @@ inline Vec<float> reciprocal(Vec<float> a) {
   return r * (2.0f - a * r);
 #else
   return 1.0f / a;
+#endif
+}
+
+// out[l * stride + k] = from[k][l] for k < count, with as many lanes as there are: with AVX2 the count is 8.
+template <int count> inline void store_transposed(const Vec<float>* from, float* out, ptrdiff_t stride) {
+#if defined(__AVX2__)
+  static_assert(count == 8);
+  Vec<float> pair[8], quad[8];
+  for (int i = 0; i < 4; ++i) {
+    pair[i] = _mm256_unpacklo_ps(from[2 * i], from[2 * i + 1]);
+    pair[i + 4] = _mm256_unpackhi_ps(from[2 * i], from[2 * i + 1]);
+  }
+  for (int i = 0; i < 4; ++i) {  // quad[2 i + j] = lanes i and i + 4 of the vectors 4 j to 4 j + 3
+    const Vec<float>* of = pair + (i & 2) * 2;
+    for (int j = 0; j < 2; ++j)
+      quad[2 * i + j] = i & 1 ? _mm256_shuffle_ps(of[2 * j], of[2 * j + 1], 0xEE) : _mm256_shuffle_ps(of[2 * j], of[2 * j + 1], 0x44);
+  }
+  for (int i = 0; i < 4; ++i) {
+    store(out + i * stride, Vec<float>(_mm256_permute2f128_ps(quad[2 * i], quad[2 * i + 1], 0x20)));
+    store(out + (i + 4) * stride, Vec<float>(_mm256_permute2f128_ps(quad[2 * i], quad[2 * i + 1], 0x31)));
+  }
+#else
+  for (int l = 0; l < lanes<float>; ++l)
+    for (int k = 0; k < count; ++k) out[l * stride + k] = from[k][l];
 #endif
 }
 

@@ -148,6 +148,7 @@ NodePairs node_pairs(const Vector<const int64_t>& groups, const Vector<const uin
 }
 
 void define_pairs(nb::module_& m) {
+  m.attr("gram_rows") = gram_rows;
   using Groups = Vector<const int64_t>;
   using Nodes = Vector<const uint16_t>;
   using Weights = Matrix<const int16_t>;
@@ -184,7 +185,8 @@ void define_pairs(nb::module_& m) {
       require(0 <= own[0] && own[0] <= own[1] && own[1] <= int64_t(node.shape(0)) / pair_group, "groups are out of range");
       require_below(node.data() + pair_group * own[0], size_t(pair_group * (own[1] - own[0])), size_t(nodes - 1), "a node is out of range");
     }
-    pair_gram({groups.data(), node.data(), weights.data(), rows}, which.data(), count, fresh, inner.data(), size, nodes, out.data());
+    const SomePairs some({groups.data(), node.data(), weights.data(), rows}, which.data(), count);
+    pair_gram(some.pairs(), fresh, NodeProducts(inner.data(), size), nodes, out.data());
   }, "groups"_array, "node"_array, "weights"_array, "which"_array, "fresh"_a, "inner"_array, "nodes"_a, "out"_array);
 }
 

@@ -397,7 +397,8 @@ class PairRows:
         which, inner = which.astype(np.int64), (self._unit**2 * inner).astype(np.float32)
         for group in self._groups:
             core.pair_gram(*group.arrays, which, fresh, inner, group.end - group.begin, K)
-        mirror(K)
+        for begin, end in ranges(fresh, core.gram_rows):
+            K[begin:end, begin:] = K[begin:, begin:end].T
         return K
 
     def _scores(self, V: Array) -> Array:
