@@ -13,8 +13,8 @@ conditions most join it, at most half as many as have a coefficient; of its kern
 is new is computed. The first set is a sample of the rows, which the tasks share.
 
 **Stopping rule.** The scores of all rows give the duality gap: it is at most ``tol`` of the
-objective. If a set grows so large that its kernel matrix costs more than cutting planes would, or
-the rounding of single precision keeps the gap open, there is no result.
+objective. If so many rows violate their conditions after the first pass that kernel matrices of
+them would cost more than cutting planes do, there is no result.
 
 **References.** E. Osuna, R. Freund and F. Girosi, *An Improved Training Algorithm for Support
 Vector Machines*, NNSP 1997. T. Joachims, *Making Large-Scale SVM Learning Practical*, 1999.
@@ -40,7 +40,8 @@ GROWTH, LEAST_GROWTH = 0.5, 64  # rows that join a set: share of those with a co
 SHARE, LAST_SHARE = 0.1, 0.3  # of the gap, and of the tolerance, to which a set is solved
 MOST_SWEEPS = 1000  # of a set at a time, counted in visits of all its rows
 MOST_NODES = 128  # of a column: a row has products with all of them
-MOST_ROWS, MOST_ENTRIES = 5000, 1000  # of a set, and of its kernel matrix for every row of all
+MOST_ROWS = 5000  # of a set
+MOST_ENTRIES = 300  # of kernel matrices for every row and task
 MOST_KEPT = 1 << 28  # bytes of the kernel matrices of all tasks
 
 
@@ -147,7 +148,7 @@ class _WorkingSets:
                 gap = max(task.relative_gap for task in self.tasks)
                 going = callback is None or callback(n_iter, gap)
                 left = [k for k in left if self.tasks[k].relative_gap > self.tol]
-                if going and n_iter < max_iter and not self._renew(left):
+                if going and n_iter < max_iter and not self._renew(left, n_iter):
                     return None
         except KeyboardInterrupt:
             if callback is None or n_iter == 0:
@@ -172,18 +173,20 @@ class _WorkingSets:
             self.V[k] = v
             self.tasks[k].learn(scores)
 
-    def _renew(self, left: list[int]) -> bool:
-        """Make new sets of some tasks; tell whether all have one."""
-        n, kept = self.rows.shape[0], 0
-        for k in left:
-            which, known = self.tasks[k].next_set()
-            size = which.size
-            kept += 4 * size**2
-            dear = size > MOST_ROWS or size**2 > MOST_ENTRIES * n
-            if not size or dear or kept > max(MOST_KEPT, self.rows.nbytes):
+    def _renew(self, left: list[int], n_iter: int) -> bool:
+        """Make new sets of some tasks; tell whether all have one that pays."""
+        tasks = [self.tasks[k] for k in left]
+        most = MOST_ENTRIES * self.rows.shape[0] * len(self.tasks)
+        if n_iter == 1 and sum(task.wanted**2 for task in tasks) > most:
+            return False
+        entries = 0
+        for task in tasks:
+            which, known = task.next_set()
+            entries += which.size**2
+            fits = 4 * entries <= max(MOST_KEPT, self.rows.nbytes)
+            if not 0 < which.size <= MOST_ROWS or entries > most or not fits:
                 return False
-            self.tasks[k].which = which
-            self.tasks[k].gram = self.rows.gram(which, known, self.matrix)
+            task.which, task.gram = which, self.rows.gram(which, known, self.matrix)
         return True
 
     def _result(self, n_iter: int, converged: bool) -> Result:
@@ -223,19 +226,21 @@ class _Task:
         self.found = self.problem.certified(self.coef, scores, intercept, 0, False)
         self.relative_gap = self.found.gap / max(abs(self.found.objective), LEAST_VALUE)
         gradient = scores + intercept - self.problem.linear + self.problem.diagonal * self.coef
-        self.violations = np.maximum(*self.problem.gains(self.coef, gradient))
+        violations = np.maximum(*self.problem.gains(self.coef, gradient))
+        violations[self.which] = -np.inf
+        self.new = np.flatnonzero(violations > 0)
+        self.violations = violations[self.new]
+        self.wanted = self.new.size + np.count_nonzero(self.coef)
 
     def next_set(self) -> tuple[Array, Array]:
         """Return the next set, rows that are new first, and the kernel matrix of the others.
 
-        It is empty if no row that is left out violates its conditions.
+        The rows stay if no other violates its conditions.
         """
-        self.violations[self.which] = -np.inf
-        place = np.flatnonzero(self.coef[self.which])
+        place, new = np.flatnonzero(self.coef[self.which]), self.new
         most = max(LEAST_GROWTH, int(GROWTH * place.size))
-        new = np.flatnonzero(self.violations > 0)
         if new.size > most:
-            new = new[np.argpartition(-self.violations[new], most)[:most]]
+            new = new[np.argpartition(-self.violations, most)[:most]]
         if not new.size:
             place = np.arange(self.which.size)
         return np.concatenate([new, self.which[place]]), self.gram[np.ix_(place, place)]
