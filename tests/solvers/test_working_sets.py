@@ -28,7 +28,7 @@ LOSSES = [
 @pytest.fixture
 def small_sets(monkeypatch):
     """Sets that begin with few rows and grow slowly."""
-    for name, number in {"FIRST": 30, "LEAST_GROWTH": 10, "MOST_ENTRIES": 1000}.items():
+    for name, number in {"FIRST": 30, "LEAST_GROWTH": 10, "MOST_ENTRIES": 10_000}.items():
         monkeypatch.setattr(module, name, number)
 
 
@@ -146,7 +146,7 @@ def test_what_has_no_working_sets(monkeypatch):
     monkeypatch.setattr(module, "FIRST", 30)
     monkeypatch.setattr(module, "MOST_ENTRIES", 10)  # given up after the first pass
     assert working_sets(risk, inner) is None
-    monkeypatch.setattr(module, "MOST_ENTRIES", 1000)
+    monkeypatch.setattr(module, "MOST_ENTRIES", 10_000)
     monkeypatch.setattr(module, "MOST_ROWS", 50)  # given up later
     assert working_sets(risk, inner) is None
     monkeypatch.setattr(module, "MOST_NODES", 8)

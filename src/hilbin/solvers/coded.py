@@ -53,6 +53,7 @@ EXPANSIONS = ("delayed", "immediate")
 NODES = 2560  # nodes of a group of columns
 ROWS_PER_JOB = 4096
 UNITS = 32767
+PAIR_BYTES = 6  # of a node and two weights
 
 
 class PQRows:

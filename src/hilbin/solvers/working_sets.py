@@ -29,7 +29,7 @@ import numpy as np
 from hilbin import parallel
 from hilbin._arrays import Array
 from hilbin.solvers.bundle import inner_products
-from hilbin.solvers.coded import PairRows
+from hilbin.solvers.coded import PAIR_BYTES, PairRows
 from hilbin.solvers.gram import GramRows
 from hilbin.solvers.linear import Counted, descend
 from hilbin.solvers.problem import Callback, Problem, Result
@@ -41,7 +41,8 @@ SHARE, LAST_SHARE = 0.1, 0.3  # of the gap, and of the tolerance, to which a set
 MOST_SWEEPS = 1000  # of a set at a time, counted in visits of all its rows
 MOST_NODES = 128  # of a column: a row has products with all of them
 MOST_ROWS = 5000  # of a set
-MOST_ENTRIES = 300  # of kernel matrices for every row and task
+MOST_ENTRIES = 1000  # of kernel matrices for every row and task: about a hundred cutting planes
+ENTRY, ROW = 600, 160  # pairs that take as long to read as all else for an entry, and for a plane
 MOST_KEPT = 1 << 28  # bytes of the kernel matrices of all tasks
 
 
@@ -175,8 +176,9 @@ class _WorkingSets:
 
     def _renew(self, left: list[int], n_iter: int) -> bool:
         """Make new sets of some tasks; tell whether all have one that pays."""
-        tasks = [self.tasks[k] for k in left]
-        most = MOST_ENTRIES * self.rows.shape[0] * len(self.tasks)
+        tasks, n = [self.tasks[k] for k in left], self.rows.shape[0]
+        pairs = self.rows.nbytes / (PAIR_BYTES * n)
+        most = MOST_ENTRIES * n * len(self.tasks) * (ROW + pairs) / (ENTRY + pairs)
         if n_iter == 1 and sum(task.wanted**2 for task in tasks) > most:
             return False
         entries = 0

@@ -3,9 +3,9 @@ r"""Support vector machines on the features of a kernel map, with the map's own 
 :math:`f(x) = b + v^\top \Phi(x)`. Where the features of a map are sparse, their inner product is
 not the ordinary one: :math:`k(x, y) \approx \Phi(x)^\top K \Phi(y)`. Making them orthonormal would
 fill them; the bundle solver needs only products with :math:`K`, one after every pass over the data.
-Features in memory whose inner product is the ordinary one are left to a faster solver
-(A. Vedaldi and A. Zisserman, *Sparse Kernel Approximations for Efficient Classification and
-Detection*, CVPR 2012).
+Features in memory are left to faster solvers if their inner product is the ordinary one, or if they
+are pairs of neighbors (A. Vedaldi and A. Zisserman, *Sparse Kernel Approximations for Efficient
+Classification and Detection*, CVPR 2012).
 """
 
 from contextlib import nullcontext
@@ -281,9 +281,9 @@ class MapSVC(ProbabilityClassifier, MapMachine):
     Minimizes :math:`\tfrac12 v^\top K^+ v + \tfrac12 (b / s)^2 + C \sum_i w_i \ell(y_i f(x_i))` for
     every class against the rest, with :math:`K` the inner product of the map's features: the
     problem of :class:`sklearn.svm.LinearSVC` on orthonormal features. Features in memory are
-    trained on by :func:`~hilbin.solvers.linear`; codes, sparse maps and streams by
-    :func:`~hilbin.solvers.bundle`, where all classes share the passes over the data. The result is
-    within ``tol`` of the optimum, by a certificate (``gap_``).
+    trained on by :func:`~hilbin.solvers.linear`, sparse maps in memory by descents on working sets;
+    codes and streams by :func:`~hilbin.solvers.bundle`, where all classes share the passes over the
+    data. The result is within ``tol`` of the optimum, by a certificate (``gap_``).
 
     Parameters
     ----------
