@@ -59,8 +59,8 @@ TEXT = (
     "time is that of the fit from rows to the model. Reading features is in nanoseconds per value, "
     "zeros included, of a pass for scores or for sums; a kernel matrix of "
     f"{GRAM_ROWS} rows, per value and entry of its lower half. LIBLINEAR is train -s 3 on the "
-    "dense features (float64, as it stores them; C the same, no bias) to its default tolerance; its "
-    "objective is compared with ours on the same features."
+    "dense features (float64, as it stores them; C the same, no bias) to its default tolerance; "
+    "its objective is compared with ours on the same features."
 )
 
 Table = dict[str, dict[str, Any]]
