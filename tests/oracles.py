@@ -818,3 +818,17 @@ def k_means_plus_plus(points, n, random_state):
     from sklearn.cluster import kmeans_plusplus
 
     return kmeans_plusplus(points, n, random_state=random_state, n_local_trials=1)[1]
+
+
+def pair_gram(Z, inner):
+    """Products of rows in the inner product of their columns, pair by pair of rows."""
+    size = len(inner)
+    return np.array(
+        [
+            [
+                sum(x[c : c + size] @ inner @ y[c : c + size] for c in range(0, len(x), size))
+                for y in Z
+            ]
+            for x in Z
+        ]
+    )

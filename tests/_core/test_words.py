@@ -3,6 +3,7 @@
 import importlib
 
 import numpy as np
+import oracles
 import pytest
 import scipy.sparse as sp
 
@@ -219,6 +220,33 @@ def test_pairs(core, dtype):
         sums = table.copy()
         core.pair_sums(groups, node, weights, slopes, sums)
         np.testing.assert_allclose(unit * (sums - table), half.toarray().T @ slopes, atol=2e-3)
+
+
+@pytest.mark.parametrize(("fresh", "size"), [(0, 20), (21, 20), (21, 2), (40, 5)])
+def test_kernel_matrix_of_pairs(core, fresh, size):
+    Z = pairs(50, 40, 0.4)
+    Z.data[:] = np.rint(1000 * Z.data)
+    inner = np.random.default_rng(1).random((size, size))
+    inner = (inner + inner.T).astype(np.float32)
+    apart = (Z.indices[::2] + 1) % size == 0  # pairs that lie in two columns
+    Z.data[np.repeat(apart, 2)] = 0
+    indptr = Z.indptr.astype(np.int64)
+    given = (Z.indices.astype(np.int32), Z.data, indptr)
+    groups, cursor = np.empty(51, np.int64), indptr[:-1].copy()
+    core.count_pairs(*given, cursor, 40, groups)
+    node, weights = np.empty(4 * groups[-1], np.uint16), np.empty((4 * groups[-1], 2), np.int16)
+    core.take_pairs(*given, cursor, 0, 40, 1.0, groups, node, weights)
+    which = np.random.default_rng(2).permutation(50)[:40]
+    out = np.zeros((40, 40), np.float32)
+    core.pair_gram(groups, node, weights, which, fresh, inner, 40, out)
+    expected = np.tril(oracles.pair_gram(Z[which].toarray(), inner))
+    expected[:, fresh:] = 0
+    np.testing.assert_allclose(np.tril(out), expected, rtol=1e-5, atol=30)
+    np.testing.assert_array_equal(out[:, fresh:], 0)
+    with pytest.raises(ValueError, match="a node is out of range"):
+        core.pair_gram(groups, node, weights, which, fresh, inner, 20, out)
+    with pytest.raises(ValueError, match="which is out of range"):
+        core.pair_gram(groups, node, weights, which + 30, fresh, inner, 40, out)
 
 
 def test_wrong_shapes_are_refused(core):

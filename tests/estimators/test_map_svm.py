@@ -269,7 +269,7 @@ def test_callbacks(digits):
     hooks = ("setup", "teardown", "on_fit_task_begin", "on_fit_task_end")
     seen = SimpleNamespace(**{hook: Mock() for hook in hooks})  # Mock has them when asked only
     seen.on_fit_task_end.return_value = False
-    model = MapSVC(SparseMap(Chi2(), 8)).set_callbacks(seen).fit(X, y)
+    model = MapSVC(SparseMap(Chi2(), 8), loss="logistic").set_callbacks(seen).fit(X, y)
     begun = [call.args[1].task_name for call in seen.on_fit_task_begin.call_args_list]
     assert begun.count("pass") == model.n_iter_ > 1
     seen.on_fit_task_end.return_value = True

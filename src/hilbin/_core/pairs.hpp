@@ -4,8 +4,10 @@
 // of a row are filled up to whole groups of 4 by pairs of weight 0. Tables have a row for every node, one number or
 // whole vectors of tasks wide.
 #pragma once
+#include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <vector>
 
 #include "words.hpp"
 
@@ -143,6 +145,83 @@ inline void pair_sums(const NodePairs& pairs, const float* slopes, ptrdiff_t wid
     for (int64_t left = last - first; left > 0; --left, node += pair_group, weights += 2 * pair_group)
       for (int k = 0; k < pair_group; k += pairs_at_once) add_pairs(load_weights(weights + 2 * k) * slope, node + k, table);
   });
+}
+
+constexpr int gram_vectors = vector_bytes == 64 ? 2 : 4;  // 64 rows at a time gain nothing
+constexpr ptrdiff_t gram_rows = gram_vectors * lanes<float>;
+
+// Some rows side by side: those of a large matrix are slow to read again and again.
+class SomePairs {
+ public:
+  SomePairs(const NodePairs& all, const int64_t* which, ptrdiff_t count) : groups(1, 0) {
+    for (ptrdiff_t k = 0; k < count; ++k) groups.push_back(groups.back() + all.groups[which[k] + 1] - all.groups[which[k]]);
+    node.reserve(size_t(pair_group * groups.back()));
+    weights.reserve(size_t(2 * pair_group * groups.back()));
+    for (ptrdiff_t k = 0; k < count; ++k) {
+      const int64_t first = pair_group * all.groups[which[k]], last = pair_group * all.groups[which[k] + 1];
+      node.insert(node.end(), all.node + first, all.node + last);
+      weights.insert(weights.end(), all.weights + 2 * first, all.weights + 2 * last);
+    }
+  }
+  NodePairs pairs() const { return {groups.data(), node.data(), weights.data(), ptrdiff_t(groups.size()) - 1}; }
+
+ private:
+  std::vector<int64_t> groups;
+  std::vector<uint16_t> node;
+  std::vector<int16_t> weights;
+};
+
+// The products with each other of the nodes of a column, each of which has the same: `size` rows, filled up to `room`.
+struct NodeProducts {
+  std::vector<float> numbers;
+  ptrdiff_t size, room;
+
+  NodeProducts(const float* inner, ptrdiff_t size) : size(size), room((size + lanes<float> - 1) / lanes<float> * lanes<float>) {
+    numbers.resize(size_t(size * room));
+    for (ptrdiff_t z = 0; z < size; ++z) std::copy_n(inner + z * size, size, numbers.data() + z * room);
+  }
+
+  // out[z] += the product of the pair p, whose nodes lie in the column that begins with `column`, with node z.
+  void add(const NodePairs& pairs, int64_t p, ptrdiff_t column, float* out) const {
+    const Vec<float> a = splat(float(pairs.weights[2 * p])), b = splat(float(pairs.weights[2 * p + 1]));
+    // pairs that fill a row have node 0 and weights 0
+    const float* const k = numbers.data() + std::clamp<ptrdiff_t>(pairs.node[p] - column, 0, size - 2) * room;
+    for (ptrdiff_t z = 0; z < room; z += lanes<float>) store(out + z, load(out + z) + a * load(k + z) + b * load(k + room + z));
+  }
+
+  // table[node, at] = the product of row first + at with every node of its columns, 0 for at >= count; the table has
+  // `room` rows more. Column by column, a vector of rows at a time; pairs come in the order of nodes.
+  void table(const NodePairs& pairs, ptrdiff_t first, ptrdiff_t count, ptrdiff_t nodes, float* out) const {
+    int64_t next[gram_rows] = {}, end[gram_rows] = {};
+    for (ptrdiff_t at = 0; at < count; ++at) next[at] = pair_group * pairs.groups[first + at], end[at] = pair_group * pairs.groups[first + at + 1];
+    std::vector<float> products(size_t(lanes<float> * room));
+    for (ptrdiff_t column = 0; column < nodes; column += size, out += size * gram_rows)
+      for (ptrdiff_t at = 0; at < gram_rows; at += lanes<float>) {
+        std::fill(products.begin(), products.end(), 0.0f);
+        for (ptrdiff_t l = 0; l < lanes<float>; ++l)
+          for (int64_t& p = next[at + l]; p < end[at + l] && pairs.node[p] - column < size; ++p) add(pairs, p, column, products.data() + l * room);
+        for (ptrdiff_t z = 0; z < room; z += lanes<float>) {
+          Vec<float> from[lanes<float>];
+          for (ptrdiff_t l = 0; l < lanes<float>; ++l) from[l] = load(products.data() + l * room + z);
+          store_transposed<lanes<float>>(from, out + z * gram_rows + at, gram_rows);
+        }
+      }
+  }
+};
+
+// out[j, i] += the product of rows j and i, for i < fresh and j >= i, and for some other i < fresh.
+inline void pair_gram(const NodePairs& pairs, ptrdiff_t fresh, const NodeProducts& inner, ptrdiff_t nodes, float* out) {
+  std::vector<float> room(size_t((nodes + inner.room) * gram_rows) + 16);
+  float* const table = room.data() + (-(reinterpret_cast<uintptr_t>(room.data()) / sizeof(float)) & 15);  // from a line of the cache
+  for (ptrdiff_t first = 0; first < fresh; first += gram_rows) {
+    const ptrdiff_t here = std::min(gram_rows, fresh - first);
+    inner.table(pairs, first, here, nodes, table);
+    for (ptrdiff_t j = first; j < pairs.rows; ++j) {
+      float sums[gram_rows] = {};
+      add_pair_scores<gram_vectors>(pairs, j, table, sums);
+      for (ptrdiff_t at = 0; at < here; ++at) out[j * pairs.rows + first + at] += sums[at];
+    }
+  }
 }
 
 // The pairs of the rows whose first node is below `end`, from `cursor` on, which moves: how many groups each row has,

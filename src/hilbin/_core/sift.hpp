@@ -118,43 +118,6 @@ inline void orient(const float* gx, const float* gy, ptrdiff_t width, float* map
   }
 }
 
-#if defined(__AVX2__)
-// out[l * orientations + k] = sum[k][l]
-inline void store_eight(const Float8* sum, float* out) {
-  Float8 pair[8], quad[8];
-  for (int i = 0; i < 4; ++i) {
-    pair[i] = _mm256_unpacklo_ps(sum[2 * i], sum[2 * i + 1]);
-    pair[i + 4] = _mm256_unpackhi_ps(sum[2 * i], sum[2 * i + 1]);
-  }
-  for (int i = 0; i < 4; ++i) {  // quad[2 i + j] = lanes i and i + 4 of the sums 4 j to 4 j + 3
-    const Float8* from = pair + (i & 2) * 2;
-    for (int j = 0; j < 2; ++j)
-      quad[2 * i + j] = i & 1 ? _mm256_shuffle_ps(from[2 * j], from[2 * j + 1], 0xEE)
-                              : _mm256_shuffle_ps(from[2 * j], from[2 * j + 1], 0x44);
-  }
-  for (int i = 0; i < 4; ++i) {
-    store(out + i * 8, Float8(_mm256_permute2f128_ps(quad[2 * i], quad[2 * i + 1], 0x20)));
-    store(out + (i + 4) * 8, Float8(_mm256_permute2f128_ps(quad[2 * i], quad[2 * i + 1], 0x31)));
-  }
-}
-#endif
-
-// out[l * orientations + k] = sum[k][l]
-inline void store_transposed(const Vec<float>* sum, float* out) {
-#if defined(__AVX512F__)
-  Float8 half[8];
-  for (int k = 0; k < 8; ++k) half[k] = _mm512_castps512_ps256(sum[k]);
-  store_eight(half, out);
-  for (int k = 0; k < 8; ++k) half[k] = _mm512_extractf32x8_ps(sum[k], 1);
-  store_eight(half, out + 64);
-#elif defined(__AVX2__)
-  store_eight(sum, out);
-#else
-  for (int l = 0; l < lanes<float>; ++l)
-    for (int k = 0; k < orientations; ++k) out[l * orientations + k] = sum[k][l];
-#endif
-}
-
 struct DenseSift {  // of at least one frame
   const float* image;
   ptrdiff_t rows, columns, bin, step;
@@ -219,7 +182,7 @@ struct DenseSift {  // of at least one frame
         const Vec<float> w = splat(weight[t]);
         for (int k = 0; k < orientations; ++k) sum[k] += w * load(from + k * lanes<float>);
       }
-      store_transposed(sum, out + x * orientations);
+      store_transposed<orientations>(sum, out + x * orientations, orientations);
     }
   }
 

@@ -1,5 +1,6 @@
 // Vectors of the widest kind the instruction level has, by the vector extensions of GCC and Clang.
 #pragma once
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #if defined(__AVX2__)
@@ -122,6 +123,46 @@ inline Vec<float> reciprocal(Vec<float> a) {
   return r * (2.0f - a * r);
 #else
   return 1.0f / a;
+#endif
+}
+
+#if defined(__AVX2__)
+// out[l * stride + k] = from[k][l] for eight vectors of eight lanes.
+inline void store_eight(const Float8* from, float* out, ptrdiff_t stride) {
+  Float8 pair[8], quad[8];
+  for (int i = 0; i < 4; ++i) {
+    pair[i] = _mm256_unpacklo_ps(from[2 * i], from[2 * i + 1]);
+    pair[i + 4] = _mm256_unpackhi_ps(from[2 * i], from[2 * i + 1]);
+  }
+  for (int i = 0; i < 4; ++i) {  // quad[2 i + j] = lanes i and i + 4 of the vectors 4 j to 4 j + 3
+    const Float8* of = pair + (i & 2) * 2;
+    for (int j = 0; j < 2; ++j)
+      quad[2 * i + j] = i & 1 ? _mm256_shuffle_ps(of[2 * j], of[2 * j + 1], 0xEE) : _mm256_shuffle_ps(of[2 * j], of[2 * j + 1], 0x44);
+  }
+  for (int i = 0; i < 4; ++i) {
+    store(out + i * stride, Float8(_mm256_permute2f128_ps(quad[2 * i], quad[2 * i + 1], 0x20)));
+    store(out + (i + 4) * stride, Float8(_mm256_permute2f128_ps(quad[2 * i], quad[2 * i + 1], 0x31)));
+  }
+}
+#endif
+
+// out[l * stride + k] = from[k][l] for k < count and all lanes; from AVX2 on the count is a multiple of 8.
+template <int count> inline void store_transposed(const Vec<float>* from, float* out, ptrdiff_t stride) {
+#if defined(__AVX2__)
+  for (int k = 0; k < count; k += 8) {
+    static_assert(count % 8 == 0);
+#if defined(__AVX512F__)
+    Float8 low[8], high[8];
+    for (int i = 0; i < 8; ++i) low[i] = _mm512_castps512_ps256(from[k + i]), high[i] = _mm512_extractf32x8_ps(from[k + i], 1);
+    store_eight(low, out + k, stride);
+    store_eight(high, out + 8 * stride + k, stride);
+#else
+    store_eight(from + k, out + k, stride);
+#endif
+  }
+#else
+  for (int l = 0; l < lanes<float>; ++l)
+    for (int k = 0; k < count; ++k) out[l * stride + k] = from[k][l];
 #endif
 }
 

@@ -148,6 +148,7 @@ NodePairs node_pairs(const Vector<const int64_t>& groups, const Vector<const uin
 }
 
 void define_pairs(nb::module_& m) {
+  m.attr("gram_rows") = gram_rows;
   using Groups = Vector<const int64_t>;
   using Nodes = Vector<const uint16_t>;
   using Weights = Matrix<const int16_t>;
@@ -169,6 +170,24 @@ void define_pairs(nb::module_& m) {
     require(ptrdiff_t(slopes.shape(0)) == pairs.rows && slopes.shape(1) == table.shape(1), "slopes have the wrong shape");
     pair_sums(pairs, slopes.data(), table.shape(1), table.data());
   }, "groups"_array, "node"_array, "weights"_array, "slopes"_array, "table"_array);
+
+  // See pair_gram. Nodes lie in columns of as many as `inner` has rows, and so do both nodes of a pair.
+  m.def("pair_gram", [](Groups groups, Nodes node, Weights weights, Groups which, int64_t fresh, Matrix<const float> inner,
+                        int64_t nodes, Matrix<float> out) {
+    nb::gil_scoped_release release;
+    const int64_t size = int64_t(inner.shape(0)), count = int64_t(which.shape(0)), rows = int64_t(groups.shape(0)) - 1;
+    require(size >= 2 && int64_t(inner.shape(1)) == size && nodes >= size && nodes % size == 0, "nodes are not whole columns");
+    require(weights.shape(0) == node.shape(0) && weights.shape(1) == 2, "weights are not pairs");
+    require(0 <= fresh && fresh <= count && int64_t(out.shape(0)) == count && int64_t(out.shape(1)) == count, "out has the wrong shape");
+    for (int64_t k = 0; k < count; ++k) {  // only the rows that are read: there are many calls for few rows
+      require(0 <= which.data()[k] && which.data()[k] < rows, "which is out of range");
+      const int64_t *own = groups.data() + which.data()[k];
+      require(0 <= own[0] && own[0] <= own[1] && own[1] <= int64_t(node.shape(0)) / pair_group, "groups are out of range");
+      require_below(node.data() + pair_group * own[0], size_t(pair_group * (own[1] - own[0])), size_t(nodes - 1), "a node is out of range");
+    }
+    const SomePairs some({groups.data(), node.data(), weights.data(), rows}, which.data(), count);
+    pair_gram(some.pairs(), fresh, NodeProducts(inner.data(), size), nodes, out.data());
+  }, "groups"_array, "node"_array, "weights"_array, "which"_array, "fresh"_a, "inner"_array, "nodes"_a, "out"_array);
 }
 
 // Rows of whole pairs, of which those before the cursor are done.

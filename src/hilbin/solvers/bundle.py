@@ -207,7 +207,9 @@ def _descend(
             steps = _chosen_steps(lines, [problems[k] for k in which], new, which)
             values, gradients, *heights = lines.look(new, which, steps)
             planes = heights[0] if heights else values[:, -1]
-            learned = zip(values, steps, gradients, _product(inner, gradients), planes, strict=True)
+            learned = zip(
+                values, steps, gradients, inner_products(inner, gradients), planes, strict=True
+            )
             for k, seen in zip(which, learned, strict=True):
                 problems[k].learn(*seen)
             lines.go(np.array([problems[k].step for k in which]))
@@ -246,7 +248,7 @@ def _steps(last: float, beyond: float) -> Array:
     return np.append(STEPS, (1 - beyond) * max(last, LEAST_STEP) + beyond)
 
 
-def _product(inner: Any, rows: Array) -> Array:
+def inner_products(inner: Any, rows: Array) -> Array:
     """Return ``K`` times every row; coordinates that ``K`` does not have stay as they are."""
     if inner is None:
         return rows
@@ -472,7 +474,7 @@ class _Gram:
 
     def weights(self, W: Array) -> Array:
         """Return ``K Z^T w`` for every column ``w``."""
-        return _product(self.inner, self.risk.gradient(W))
+        return inner_products(self.inner, self.risk.gradient(W))
 
     def __matmul__(self, W: Array) -> Array:
         return self.risk.scores(self.weights(W))

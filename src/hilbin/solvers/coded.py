@@ -53,6 +53,7 @@ EXPANSIONS = ("delayed", "immediate")
 NODES = 2560  # nodes of a group of columns
 ROWS_PER_JOB = 4096
 UNITS = 32767
+PAIR_BYTES = 6  # of a node and two weights
 
 
 class PQRows:
@@ -328,6 +329,8 @@ class PairRows:
         Features of a :class:`~hilbin.maps.SparseMap`: entries in pairs, each in two columns that
         follow each other. Weights are rounded to ``2^-16`` of the largest; sums and scores are in
         float32.
+    n_nodes : int, default=1
+        Nodes of a column, in one of which both columns of ``Z`` of a pair are; for ``gram`` alone.
     n_jobs : int, optional
         Number of threads, as in joblib.
 
@@ -350,7 +353,7 @@ class PairRows:
     array([[0.5 , 1.25, 0.75]], dtype=float32)
     """
 
-    def __init__(self, Z: Any, *, n_jobs: int | None = None) -> None:
+    def __init__(self, Z: Any, *, n_nodes: int = 1, n_jobs: int | None = None) -> None:
         Z = sp.csr_array(Z)
         if not Z.has_sorted_indices:
             Z = Z.sorted_indices()
@@ -358,12 +361,12 @@ class PairRows:
             Z = Z.astype(np.float64)
         _require_pairs(Z)
         self.n_jobs, self.shape, self.dtype = n_jobs, Z.shape, np.dtype(np.float32)
-        self.source_dtype = Z.dtype
+        self.source_dtype, self.n_nodes = Z.dtype, n_nodes
         largest = float(np.abs(Z.data).max(initial=0.0))
         if not np.isfinite(largest):
             raise ValueError("Z has entries that are not finite")
         self._unit = largest / UNITS or 1.0
-        self._groups = _grouped(Z, 1 / self._unit)
+        self._groups = _grouped(Z, 1 / self._unit, max(1, NODES // n_nodes) * n_nodes)
 
     @property
     def nbytes(self) -> int:
@@ -383,6 +386,21 @@ class PairRows:
         for begin, end in side_by_side(S.shape[1], self.dtype):
             out[begin:end] = self._sums(S[:, begin:end])[:, : end - begin].T
         return out
+
+    def gram(self, which: Array, known: Array, inner: Array) -> Array:
+        """Return the kernel matrix of some rows, given that of the last ``len(known)`` of them.
+
+        ``inner`` is that of the nodes of a column, all of which have the same.
+        """
+        fresh = which.size - len(known)
+        K = np.zeros((which.size, which.size), np.float32)
+        K[fresh:, fresh:] = known
+        which, inner = which.astype(np.int64), (self._unit**2 * inner).astype(np.float32)
+        for group in self._groups:
+            core.pair_gram(*group.arrays, which, fresh, inner, group.end - group.begin, K)
+        for begin, end in ranges(fresh, core.gram_rows):
+            K[begin:end, begin:] = K[begin:, begin:end].T
+        return K
 
     def _scores(self, V: Array) -> Array:
         values = whole_vectors(self._unit * V.T, self.dtype)
@@ -425,14 +443,14 @@ def _require_pairs(Z: Any) -> None:
         raise ValueError(f"Z[{row}] has entries that are not pairs of neighboring columns")
 
 
-def _grouped(Z: Any, per_unit: float) -> list[_ColumnGroup]:
-    """Return the pairs of all rows, one group of columns after the other."""
+def _grouped(Z: Any, per_unit: float, size: int) -> list[_ColumnGroup]:
+    """Return the pairs of all rows, one group of ``size`` columns after the other."""
     n, nodes = Z.shape
     indptr = Z.indptr.astype(np.int64)
     given = (Z.indices.astype(np.int32, copy=False), Z.data, indptr)
     cursor = indptr[:-1].copy()
     groups = []
-    for begin, end in ranges(nodes, NODES):
+    for begin, end in ranges(nodes, size):
         fours = np.empty(n + 1, np.int64)
         core.count_pairs(*given, cursor, end, fours)
         node, weights = np.empty(4 * fours[-1], np.uint16), np.empty((4 * fours[-1], 2), np.int16)

@@ -329,7 +329,7 @@ def _descents(
         weights = np.where(unused, 1.0, risk.weights) / lam
         problem = risk.loss.problem(risk.targets[:, k], weights, constant=risk.root**2)
         problem = problem.without(unused) if unused.any() else problem
-        found[k] = _descend(_Counted(rows), problem, tol, max_iter, seed, callback)
+        found[k] = descend(Counted(rows), problem, tol, max_iter, seed, callback)
 
     parallel.run(task, parallel.ranges(risk.tasks, 1), n_jobs)
     results = [found[k] for k in range(risk.tasks)]
@@ -363,7 +363,7 @@ def _weights(rows: LinearRows, duals: Array, risk: Risk) -> Array:
     return V.astype(risk.rows.dtype, copy=False)
 
 
-class _Counted:
+class Counted:
     """A kernel matrix that counts how many rows sweeps visit."""
 
     def __init__(self, rows: Any, visits: list[int] | None = None) -> None:
@@ -385,21 +385,22 @@ class _Counted:
 
         return counted
 
-    def divided(self, unit: float) -> "_Counted":
+    def divided(self, unit: float) -> "Counted":
         """Return the matrix over a number."""
-        return _Counted(self.rows.divided(unit), self._visits)
+        return Counted(self.rows.divided(unit), self._visits)
 
 
-def _descend(
-    rows: _Counted,
+def descend(
+    rows: Counted,
     problem: Problem,
     tol: float,
     max_iter: int,
     seed: int,
     callback: Callback | None,
+    start: Array | None = None,
 ) -> Result:
     """Descend with lower and lower tolerances, until the gap is small."""
-    level, going, coef = FIRST_TOL, True, None
+    level, going, coef = FIRST_TOL, True, start
 
     def watch(sweep: int, violation: float) -> bool:
         nonlocal going

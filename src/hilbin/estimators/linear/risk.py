@@ -98,7 +98,7 @@ class Features:
             return PQRows(Z.groups, Z.words, Z.n_features, dtype=dtype, **options)
         last = last_step(self.feature_map)
         if isinstance(last, SparseMap) and sp.issparse(Z) and not self.exact:
-            return PairRows(Z, n_jobs=self.n_jobs)
+            return PairRows(Z, n_nodes=last.nodes_.size, n_jobs=self.n_jobs)
         return MatrixRows(Z)
 
     def slices(self, chunk: Chunk, width: int) -> Iterator[Chunk]:

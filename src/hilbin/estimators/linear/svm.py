@@ -3,9 +3,9 @@ r"""Support vector machines on the features of a kernel map, with the map's own 
 :math:`f(x) = b + v^\top \Phi(x)`. Where the features of a map are sparse, their inner product is
 not the ordinary one: :math:`k(x, y) \approx \Phi(x)^\top K \Phi(y)`. Making them orthonormal would
 fill them; the bundle solver needs only products with :math:`K`, one after every pass over the data.
-Features in memory whose inner product is the ordinary one are left to a faster solver
-(A. Vedaldi and A. Zisserman, *Sparse Kernel Approximations for Efficient Classification and
-Detection*, CVPR 2012).
+Features in memory are left to faster solvers if their inner product is the ordinary one, or if they
+are pairs of neighbors (A. Vedaldi and A. Zisserman, *Sparse Kernel Approximations for Efficient
+Classification and Detection*, CVPR 2012).
 """
 
 from contextlib import nullcontext
@@ -54,6 +54,7 @@ from hilbin.solvers.coded import PairRows
 from hilbin.solvers.linear import linear, suits
 from hilbin.solvers.problem import Callback, Result
 from hilbin.solvers.risk import EpsilonInsensitive, Hinge, Logistic, Loss
+from hilbin.solvers.working_sets import has_working_sets, working_sets
 from hilbin.stream import Chunk, Chunks
 
 EXACT_TOL = 1e-4  # below it, features are not rounded to compact kinds
@@ -208,6 +209,11 @@ class MapMachine(CallbackSupportMixin, MapModel):
         fits = inner is None and suits(risk)
         if fits and (not risk.loss.quadratic or risk.rows.shape[0] > SMALL):
             return linear(risk, seed=random_seed(self.random_state), n_jobs=self.n_jobs, **given)
+        if has_working_sets(risk, inner) and risk.rows.shape[0] > SMALL:
+            chance: dict[str, Any] = {"seed": random_seed(self.random_state), "n_jobs": self.n_jobs}
+            found = working_sets(risk, inner, **chance, **given)
+            if found is not None:
+                return found
         return bundle(risk, inner=inner, **given)
 
     def _features(self, feature_map: Any) -> Features:
@@ -275,9 +281,9 @@ class MapSVC(ProbabilityClassifier, MapMachine):
     Minimizes :math:`\tfrac12 v^\top K^+ v + \tfrac12 (b / s)^2 + C \sum_i w_i \ell(y_i f(x_i))` for
     every class against the rest, with :math:`K` the inner product of the map's features: the
     problem of :class:`sklearn.svm.LinearSVC` on orthonormal features. Features in memory are
-    trained on by :func:`~hilbin.solvers.linear`; codes, sparse maps and streams by
-    :func:`~hilbin.solvers.bundle`, where all classes share the passes over the data. The result is
-    within ``tol`` of the optimum, by a certificate (``gap_``).
+    trained on by :func:`~hilbin.solvers.linear`, sparse maps in memory by descents on working sets;
+    codes and streams by :func:`~hilbin.solvers.bundle`, where all classes share the passes over the
+    data. The result is within ``tol`` of the optimum, by a certificate (``gap_``).
 
     Parameters
     ----------
