@@ -344,13 +344,13 @@ class ProbabilityClassifier(ScoreClassifier):
         ``labels`` are places in ``classes_``; ``scores_without(left_out)`` are the scores of the
         rows that are marked, by a model that has learned from the others.
         """
-        scores = np.full(
-            (labels.size, 1 if self.classes_.size == 2 else self.classes_.size), np.nan
-        )
+        width = 1 if self.classes_.size == 2 else self.classes_.size
+        scores, rows = [np.empty((0, width))], [np.empty(0, np.intp)]
         for left_out in parts_left_out(keys, labels, ENOUGH, FEWEST, MOST):
-            found = scores_without(left_out)
-            scores[left_out] = found[:, None] if found.ndim == 1 else found
-        self._keep_calibration(scores, labels, weights)
+            scores.append(scores_without(left_out).reshape(-1, width))
+            rows.append(np.flatnonzero(left_out))
+        which = np.concatenate(rows)
+        self._keep_calibration(np.concatenate(scores), labels[which], weights[which])
 
     def _keep_calibration(self, scores: Array, labels: Array, weights: Array | None) -> None:
         known = self.classes_[labels]
@@ -410,14 +410,15 @@ def parts_left_out(
 
 def _ranks(keys: Array, labels: Array) -> Array:
     """Return the place of every row among the different keys of its class."""
-    bits = int(labels.max(initial=0)).bit_length()
-    both = labels.astype(np.int64) << (63 - bits) | keys >> bits  # by class, then by key
-    order = np.argsort(both)
-    both = both[order]
-    new = np.diff(both, prepend=-1) != 0
-    new_class = np.diff(both >> (63 - bits), prepend=-1) != 0
-    count = np.cumsum(new)
-    first = np.maximum.accumulate(np.where(new_class, count, 0))
+    # By class, then by the first bits of the key, then by place: to sort such numbers is faster
+    # than to sort places by two of them.
+    of_class, of_place = int(labels.max(initial=0)).bit_length(), keys.size.bit_length()
+    both = labels.astype(np.int64) << (63 - of_class) | keys >> of_class
+    both = np.sort(both >> of_place << of_place | np.arange(keys.size))
+    order, both = both & ((1 << of_place) - 1), both >> of_place
+    new = np.ones(keys.size, bool)
+    np.not_equal(both[1:], both[:-1], out=new[1:])
+    count, sizes = np.cumsum(new), np.bincount(labels)
     ranks = np.empty(keys.size, np.intp)
-    ranks[order] = count - first
+    ranks[order] = count - np.repeat(count[np.cumsum(sizes) - sizes], sizes)
     return ranks
