@@ -30,6 +30,8 @@ def encoded(X, **options):
     [
         (("1", " 2.5 ", "-3e2"), [1, 2.5, -300]),
         (("1,5", "2", "1.234,5"), [1.5, 2, 1234.5]),
+        (("1,234", "0,5", "1234,567"), [1.234, 0.5, 1234.567]),
+        (("1,234,567", "999", "12,345.5"), [1234567, 999, 12345.5]),
         (("", "NA", "7"), [np.nan, np.nan, 7]),
         ((1, None, 2.5), [1, np.nan, 2.5]),
         ((True, False, True), [1, 0, 1]),
@@ -46,6 +48,14 @@ def test_numbers_are_understood(values, numbers):
 )
 def test_other_columns_are_categories(values):
     assert parsed(texts(*values), "t", "'a'").tolist() == [*values]
+
+
+def test_a_comma_that_may_be_one_of_thousands_is_told():
+    with pytest.warns(
+        UserWarning, match="'12,345' in column 'a' is read as 12.345, with a decimal"
+    ):
+        found = parsed(texts("950", "12,345", "-1,200"), "t.csv", "'a'")
+    assert found.tolist() == [950, 12.345, -1.2]
 
 
 def test_a_text_among_numbers_is_an_error_that_names_the_cell():
@@ -269,6 +279,13 @@ def test_text_files_and_parquet_files_of_a_table_are_the_same(tmp_path):
         encoder = TableEncoder().fit(tables[0])
         assert [*encoder.get_feature_names_out()] == ["ok", "size"]
         np.testing.assert_array_equal(*map(encoder.transform, tables))
+
+
+def test_empty_lines_at_the_end_are_no_rows(tmp_path):
+    (tmp_path / "t.csv").write_text("a,y\n1,u\n,v\n,\n\n,\n")
+    table, labels = read_labeled(tmp_path / "t.csv", "y")
+    assert labels.tolist() == ["u", "v"]
+    assert table.n_rows == 2
 
 
 def test_labels_with_a_point_and_no_fraction(tmp_path):

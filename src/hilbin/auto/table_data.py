@@ -9,6 +9,7 @@ import gzip
 import io
 import os
 import re
+import warnings
 import zlib
 from collections import Counter
 from collections.abc import Sequence
@@ -21,6 +22,7 @@ import scipy.sparse as sp
 from sklearn.utils import check_array
 
 from hilbin._arrays import Array, check_sparse
+from hilbin.estimators._fit import outer_level
 
 SVMLIGHT = (".svmlight", ".libsvm", ".txt")
 SUFFIXES = (".csv", ".tsv", ".npz", ".parquet", *SVMLIGHT)
@@ -28,6 +30,8 @@ MISSING = ("", "na", "n/a", "nan", "null", "none", "?")
 ODD_SHARE = 0.2  # of texts, at most, in a column of numbers, which are mistakes then
 BOOLEANS = {"true": 1.0, "false": 0.0}
 WHOLE = re.compile(r"^[+-]?\d+\.0+$")
+THOUSANDS = re.compile(r"^[+-]?\d{1,3}(,\d{3})*(\.\d+)?$")  # 1,234,567.8
+MAYBE_THOUSANDS = re.compile(r"^[+-]?[1-9]\d{0,2},\d{3}$")  # or a decimal comma
 COMMA = re.compile(r"^[+-]?(\d+|\d{1,3}(\.\d{3})+)?(,\d+)?([eE][+-]?\d+)?$")
 
 
@@ -215,7 +219,7 @@ def parsed(values: Array, source: str, name: str, kind: str | None = None) -> Ar
     numbers = np.array([_number(text) for text in texts])
     odd = known & np.isnan(numbers)
     if odd.any():
-        commas = np.array([_comma_number(text) for text in texts])
+        commas = _with_commas(texts, source, name)
         if not (known & np.isnan(commas)).any():
             numbers, odd = commas, known & np.isnan(commas)
     if not odd.any():
@@ -252,6 +256,21 @@ def _number(text: str | None) -> float:
         return float(text)
     except ValueError:
         return np.nan
+
+
+def _with_commas(texts: list[str | None], source: str, name: str) -> Array:
+    """Return texts with decimal commas, or with commas between thousands, as numbers."""
+    split = [text for text in texts if text is not None and "," in text]
+    if any(text.count(",") > 1 or "." in text.partition(",")[2] for text in split):
+        if all(map(THOUSANDS.match, split)):
+            return np.array([_number(None if t is None else t.replace(",", "")) for t in texts])
+    elif split and all(map(MAYBE_THOUSANDS.match, split)):
+        warnings.warn(
+            f"{source}: {split[0]!r} in column {name} is read as {_comma_number(split[0])}, with a "
+            "decimal comma; if it is a thousand, leave out the comma",
+            stacklevel=outer_level(),
+        )
+    return np.array([_comma_number(text) for text in texts])
 
 
 def _comma_number(text: str | None) -> float:
@@ -364,6 +383,8 @@ def _csv_columns(file: Path, suffix: str) -> tuple[list[str], list[list[Any]]]:
         ]
     except csv.Error as error:
         raise ValueError(f"{file}: not a table of texts: {error}") from None
+    while lines and not any(lines[-1]):  # as spreadsheets leave them behind
+        lines.pop()
     if not lines:
         raise ValueError(f"{file}: the file is empty; its first line must name the columns")
     names = [name.strip() for name in lines[0]]
