@@ -118,7 +118,6 @@ class TableClassifier(AutoClassifier):
         with watch.stage("reading the table"):
             table, labels = self._labeled(X, y, target)
             classes = _require_two_classes(labels, table.source)
-            check_classification_targets(labels)  # warns of many classes, once
             encoder = TableEncoder(self.drop, self.id).fit(table)
             rows = encoder.transform(table)
         _tell_left_out(encoder)
@@ -402,6 +401,7 @@ def _require_two_classes(labels: Array, source: str) -> Array:
         raise ValueError(
             f"{source}: the labels are fractions such as {labels[0]}; a classifier learns classes"
         )
+    check_classification_targets(labels)  # warns of many classes, once
     return classes
 
 
