@@ -1,6 +1,7 @@
 """TableClassifier: scikit-learn's checks, tables of all kinds, probabilities, reasons, files."""
 
 import json
+import re
 
 import numpy as np
 import pandas as pd
@@ -349,3 +350,18 @@ def test_the_labels_are_neither_dropped_nor_names(given, tmp_path):
     (tmp_path / "t.csv").write_text("ash,kind\n1,a\n2,b\n")
     with pytest.raises(ValueError, match="'kind', which holds the labels"):
         TableClassifier(**given).fit(tmp_path / "t.csv", target="kind")
+
+
+def test_classes_of_a_single_row_are_named_and_many_classes_warned_of_once():
+    rng = np.random.default_rng(0)
+    y = np.array(["a", "b"] * 19 + ["c", "d"])
+    said = TableClassifier().fit(rng.random((40, 3)), y).summary()
+    assert (
+        "\nThe accuracy does not count the classes 'c', 'd', each with a single example.\n" in said
+    )
+    frame = pd.DataFrame(rng.random((30, 2)), columns=["u", "v"]).assign(y=[*"aabb", *range(26)])
+    with pytest.warns(UserWarning, match="unique classes") as caught:
+        model = TableClassifier().fit(frame, target="y")
+    assert len(caught) == 1
+    names = r"classes '0', '1', '10', '11', '12' and 21 more, each with a single example\."
+    assert re.search(names, model.summary())

@@ -30,18 +30,32 @@ def encoded(X, **options):
     [
         (("1", " 2.5 ", "-3e2"), [1, 2.5, -300]),
         (("1,5", "2", "1.234,5"), [1.5, 2, 1234.5]),
+        (("1,234", "0,5", "1234,567"), [1.234, 0.5, 1234.567]),
+        (("1,234,567", "999", "12,345.5"), [1234567, 999, 12345.5]),
         (("", "NA", "7"), [np.nan, np.nan, 7]),
         ((1, None, 2.5), [1, np.nan, 2.5]),
         ((True, False, True), [1, 0, 1]),
+        (("True", "false", "", " TRUE "), [1, 0, np.nan, 1]),
     ],
 )
 def test_numbers_are_understood(values, numbers):
     np.testing.assert_array_equal(parsed(texts(*values), "t", "'a'"), numbers)
 
 
-@pytest.mark.parametrize("values", [("red", "blue", "1"), ("1_000", "x", "y"), ("1,2,3", "a", "b")])
+@pytest.mark.parametrize(
+    "values",
+    [("red", "blue", "1"), ("true", "false", "maybe"), ("1_000", "x", "y"), ("1,2,3", "a", "b")],
+)
 def test_other_columns_are_categories(values):
     assert parsed(texts(*values), "t", "'a'").tolist() == [*values]
+
+
+def test_a_comma_that_may_be_one_of_thousands_is_told():
+    with pytest.warns(
+        UserWarning, match="'12,345' in column 'a' is read as 12.345, with a decimal"
+    ):
+        found = parsed(texts("950", "12,345", "-1,200"), "t.csv", "'a'")
+    assert found.tolist() == [950, 12.345, -1.2]
 
 
 def test_a_text_among_numbers_is_an_error_that_names_the_cell():
@@ -232,8 +246,9 @@ def test_archives_and_svmlight(tmp_path):
     ("name", "text", "message"),
     [
         ("t.csv", "a,b\n1,2\n3\n", r"t\.csv, row 2: 1 values for 2 columns"),
-        ("t.csv", "a,a\n1,2\n", "must name the columns, each differently"),
-        ("t.csv", "", "must name the columns"),
+        ("t.csv", "a,b,a\n1,2,3\n", "the columns, each differently, but two have the name 'a'"),
+        ("t.csv", "a,,\n1,2,3\n", "each differently, but two have no name"),
+        ("t.csv", "", "the file is empty; its first line must name the columns"),
         ("t.csv", "a,b\n", "the table is empty: 0 rows"),
         ("t.parquet", "nonsense", "not a Parquet file"),
         ("t.npz", "nonsense", "not a NumPy archive"),
@@ -247,6 +262,36 @@ def test_bad_files(tmp_path, name, text, message):
     (tmp_path / name).write_text(text, errors="surrogateescape")
     with pytest.raises(ValueError, match=message):
         read_table(tmp_path / name)
+
+
+def test_text_files_and_parquet_files_of_a_table_are_the_same(tmp_path):
+    frame = pd.DataFrame({"ok": [True, False] * 3, "size": [1.0, 2, 4, 3, 5, 2.5]})
+    days = pd.to_datetime(["2024-05-01", "2024-05-02"] * 3)
+    for labels in (days, [1.0, 0.0] * 3, [1, 0] * 3, [True, False] * 3, ["a", "b"] * 3):
+        frame["label"] = labels
+        frame.to_csv(tmp_path / "t.csv", index=False)
+        frame.to_parquet(tmp_path / "t.parquet")
+        tables, found = zip(
+            *(read_labeled(tmp_path / name, "label") for name in ("t.csv", "t.parquet")),
+            strict=True,
+        )
+        np.testing.assert_array_equal(*found)
+        encoder = TableEncoder().fit(tables[0])
+        assert [*encoder.get_feature_names_out()] == ["ok", "size"]
+        np.testing.assert_array_equal(*map(encoder.transform, tables))
+
+
+def test_empty_lines_at_the_end_are_no_rows(tmp_path):
+    (tmp_path / "t.csv").write_text("a,y\n1,u\n,v\n,\n\n,\n")
+    table, labels = read_labeled(tmp_path / "t.csv", "y")
+    assert labels.tolist() == ["u", "v"]
+    assert table.n_rows == 2
+
+
+def test_labels_with_a_point_and_no_fraction(tmp_path):
+    (tmp_path / "t.csv").write_text("a,y\n1,1.0\n2,-2.00\n3,1.05\n4,v1.0\n")
+    labels = read_labeled(tmp_path / "t.csv", "y")[1]
+    assert labels.tolist() == ["1", "-2", "1.05", "v1.0"]
 
 
 def test_files_that_lack_something(tmp_path):

@@ -97,6 +97,9 @@ def test_wrong_tables_for_a_model(data, tmp_path, cli, photos):
     assert "not a table" in cli("predict", model, photos, code=2).stderr
     result = cli("predict", model, table, "--sort-into", tmp_path / "x", code=2)
     assert "this model is of tables" in result.stderr
+    assert "this model is of tables" in cli("eval", model, photos, code=2).stderr
+    (tmp_path / "few.csv").write_text("a,b\n1,2\n")
+    assert "this model" not in cli("eval", model, tmp_path / "few.csv", code=2).stderr
 
 
 @pytest.mark.parametrize(

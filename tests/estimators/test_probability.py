@@ -24,7 +24,7 @@ from hilbin.estimators import (
     MapSVC,
     ScoreCalibration,
 )
-from hilbin.estimators.probability import parts_left_out, row_keys
+from hilbin.estimators.probability import parts_left_out, row_keys, separate_keys
 from hilbin.kernels import Chi2, Gaussian
 from hilbin.maps import AdditiveMap, FourierMap, ProductQuantizer, SparseMap
 from hilbin.stream import as_chunks
@@ -393,6 +393,20 @@ def test_many_rows_are_not_all_left_out():
     assert np.unique(y[parts[0]]).size == 4
     few = list(parts_left_out(row_keys(X), y, 1000, 3, 16))
     assert [int(part.sum()) for part in few] == [pytest.approx(20_000 / 16, abs=4)]
+
+
+def test_keys_of_whole_numbers():
+    X = np.random.default_rng(0).integers(0, 3, (300, 5)).astype(np.uint8)
+    keys = row_keys(X)
+    assert np.unique(keys).size == np.unique(X, axis=0).shape[0]
+    for same in (sp.csr_array(X), X.astype(np.int32), X[:, ::-1][:, ::-1]):
+        np.testing.assert_array_equal(row_keys(same), keys)
+
+
+def test_rows_of_the_same_values_can_count_as_different():
+    y = np.repeat([0, 1, 2], 100)
+    parts = list(parts_left_out(separate_keys(300), y))
+    assert [part.sum() for part in parts] == [60] * 5
 
 
 def test_keys_of_sparse_rows():

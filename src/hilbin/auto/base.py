@@ -16,7 +16,8 @@ A fitted classifier says in ``metadata_`` how it was made, as JSON can hold it:
 ``prefer``, ``cost_of_preference``  the preference, and what it costs in accuracy
 ``cv``                      None, or ``n``, ``accuracy``, ``mean_class_accuracy``,
                             ``linear_accuracy``, ``majority_accuracy``, ``winning_quantiles``
-                            (101 scores of right predictions)
+                            (101 scores of right predictions), ``single`` (places of the classes
+                            that have a single example)
 ``suspicious``              list of ``name``, ``label``, ``suggested``, ``margin``
 ``unreadable``              list of ``name``, ``reason``
 ``data``                    ``source``, ``n``, ``per_class``, ``sha256``
@@ -53,6 +54,7 @@ from hilbin.inspection import Evidence, Suspicion, collect_evidence, suspicious_
 from hilbin.report import write_report
 
 TICK, ALMOST = 0.5, 0.99  # seconds between two looks at the clock; most that it can say
+NAMED = 5  # classes that a message names
 PACKAGES = ("hilbin", "numpy", "scipy", "scikit-learn", "Pillow")
 
 # name of the stage, how much is done, how much there is
@@ -435,6 +437,7 @@ def cross_validated(choice: Choice, scores: Array, truth: Array) -> dict[str, An
     if not known.any():
         return None
     ours = scores is choice.scores  # of the first division; a ridge's own are leave-one-out
+    single = sorted(set(truth.tolist()) - set(truth[known].tolist()))
     scores, truth = scores[known], truth[known]
     right = scores.argmax(axis=1) == truth
     share = choice.correct[known] if ours else right
@@ -448,6 +451,7 @@ def cross_validated(choice: Choice, scores: Array, truth: Array) -> dict[str, An
         "linear_accuracy": max(plain, default=None),
         "majority_accuracy": choice.baselines["majority"],
         "winning_quantiles": quantiles,
+        "single": single,
     }
 
 
@@ -467,8 +471,20 @@ def accuracy_lines(about: Mapping[str, Any]) -> list[str]:
         f"accuracy {cv['accuracy']:.1%} by cross-validation (mean per class "
         f"{cv['mean_class_accuracy']:.1%}); baselines: {baselines}"
     ]
+    if cv.get("single"):
+        lines.append(_single_note([about["classes"][place] for place in cv["single"]]))
     note = _preference_note(about)
     return [*lines, note] if about["cost_of_preference"] > 0 else lines
+
+
+def _single_note(classes: Sequence[Any]) -> str:
+    """Say which classes no accuracy is known of."""
+    names = ", ".join(repr(str(name)) for name in classes[:NAMED])
+    more = f" and {len(classes) - NAMED} more" if len(classes) > NAMED else ""
+    which = (
+        f"the class {names}, with" if len(classes) == 1 else f"the classes {names}{more}, each with"
+    )
+    return f"The accuracy does not count {which} a single example."
 
 
 def counted(n: int, one: str) -> str:

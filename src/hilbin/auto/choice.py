@@ -23,7 +23,8 @@ without another fit.
 
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -426,6 +427,14 @@ def folds_of(labels: Array, seed: int, n_folds: int = 5) -> Array:
         folds[shuffled] = (begin + np.arange(shuffled.size)) % k
         begin += shuffled.size  # go on where the last class ended: folds of equal size
     return folds
+
+
+@contextmanager
+def few_per_class() -> Iterator[None]:
+    """Ignore the warning of scikit-learn, in every fit, that many classes may be a regression."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "The number of unique classes", UserWarning)
+        yield
 
 
 def stratified_sample(codes: Array, max_rows: int | None, seed: int) -> Array:

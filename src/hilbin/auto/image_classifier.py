@@ -23,7 +23,7 @@ from hilbin._arrays import Array
 from hilbin._parameters import estimator, require_choice
 from hilbin._state import require
 from hilbin.auto.base import AutoClassifier, Callback, Stopwatch
-from hilbin.auto.choice import Choice, choose
+from hilbin.auto.choice import Choice, choose, few_per_class
 from hilbin.auto.describing import (
     checked_seed,
     feature_names,
@@ -132,6 +132,7 @@ class ImageClassifier(AutoClassifier):
     max_side: int | None = 256
     cache: Any = None
 
+    @few_per_class()
     def fit(self, images: Any, labels: Any = None, *, callback: Callback | None = None) -> Self:
         """Learn from labeled images.
 

@@ -19,7 +19,7 @@ from hilbin._parameters import estimator, require_whole
 from hilbin._state import require
 from hilbin.auto.base import AutoClassifier, Callback, Stopwatch, counted
 from hilbin.auto.candidates import KERNELS, row_candidates
-from hilbin.auto.choice import Choice, choose, stratified_sample
+from hilbin.auto.choice import Choice, choose, few_per_class, stratified_sample
 from hilbin.auto.evaluation import Tested, known_labels
 from hilbin.auto.table_data import Table, as_table, label_texts, read_labeled
 from hilbin.auto.table_encoder import TableEncoder, column_groups
@@ -124,7 +124,7 @@ class TableClassifier(AutoClassifier):
         named = table.names is not None
         groups = column_groups(encoder.get_feature_names_out().tolist()) if named else None
         choice = self._choose(rows, labels, groups, watch)
-        with watch.timed_stage("training", choice.expected_seconds(self.n_folds)):
+        with few_per_class(), watch.timed_stage("training", choice.expected_seconds(self.n_folds)):
             chosen = choice.best.make().fit(rows, labels)
         factors = _factors(self.class_weight, classes, labels)
         scores = choice.scores[:, 1] if classes.size == 2 else choice.scores
@@ -242,7 +242,8 @@ class TableClassifier(AutoClassifier):
                 f"{type(self).__name__} requires y to be passed, but the target y is None"
             )
         labels = _check_y(_without_missing(y, table.source), multi_output=False)
-        check_classification_targets(labels)
+        with few_per_class():
+            check_classification_targets(labels)
         check_consistent_length(np.empty(table.n_rows), labels)
         return table, labels
 
@@ -266,6 +267,7 @@ class TableClassifier(AutoClassifier):
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
 
+    @few_per_class()
     def _choose(self, rows: Any, labels: Array, groups: Any, watch: Stopwatch) -> Choice:
         how: dict[str, Any] = {"class_weight": self.class_weight, "n_jobs": self.n_jobs}
         candidates = row_candidates(rows, labels, kernel=self.kernel, groups=groups, **how)
@@ -399,6 +401,7 @@ def _require_two_classes(labels: Array, source: str) -> Array:
         raise ValueError(
             f"{source}: the labels are fractions such as {labels[0]}; a classifier learns classes"
         )
+    check_classification_targets(labels)  # warns of many classes, once
     return classes
 
 

@@ -9,6 +9,7 @@ import gzip
 import io
 import os
 import re
+import warnings
 import zlib
 from collections import Counter
 from collections.abc import Sequence
@@ -21,11 +22,16 @@ import scipy.sparse as sp
 from sklearn.utils import check_array
 
 from hilbin._arrays import Array, check_sparse
+from hilbin.estimators._fit import outer_level
 
 SVMLIGHT = (".svmlight", ".libsvm", ".txt")
 SUFFIXES = (".csv", ".tsv", ".npz", ".parquet", *SVMLIGHT)
 MISSING = ("", "na", "n/a", "nan", "null", "none", "?")
 ODD_SHARE = 0.2  # of texts, at most, in a column of numbers, which are mistakes then
+BOOLEANS = {"true": 1.0, "false": 0.0}
+WHOLE = re.compile(r"^[+-]?\d+\.0+$")
+THOUSANDS = re.compile(r"^[+-]?\d{1,3}(,\d{3})*(\.\d+)?$")  # 1,234,567.8
+MAYBE_THOUSANDS = re.compile(r"^[+-]?[1-9]\d{0,2},\d{3}$")  # or a decimal comma
 COMMA = re.compile(r"^[+-]?(\d+|\d{1,3}(\.\d{3})+)?(,\d+)?([eE][+-]?\d+)?$")
 
 
@@ -178,8 +184,8 @@ def parsed(values: Array, source: str, name: str, kind: str | None = None) -> Ar
     source, name : str
         What errors call the table and the column.
     kind : {"number", "category"}, optional
-        What the column must be. By default one of numbers alone is numbers; a few texts among many
-        numbers are an error.
+        What the column must be. By default one of numbers alone is numbers, as is one of true and
+        false, which are 1 and 0; a few texts among many numbers are an error.
 
     Returns
     -------
@@ -207,11 +213,13 @@ def parsed(values: Array, source: str, name: str, kind: str | None = None) -> Ar
     column[:] = texts
     if kind == "category":
         return column
-    numbers = np.array([_number(text) for text in texts])
     known = np.array([text is not None for text in texts])
+    if {text.lower() for text in texts if text is not None} <= BOOLEANS.keys():
+        return np.array([np.nan if text is None else BOOLEANS[text.lower()] for text in texts])
+    numbers = np.array([_number(text) for text in texts])
     odd = known & np.isnan(numbers)
     if odd.any():
-        commas = np.array([_comma_number(text) for text in texts])
+        commas = _with_commas(texts, source, name)
         if not (known & np.isnan(commas)).any():
             numbers, odd = commas, known & np.isnan(commas)
     if not odd.any():
@@ -236,6 +244,8 @@ def _text(value: Any) -> str | None:
     if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
         return str(int(value))
     text = str(value).strip()
+    if hasattr(value, "isoformat"):
+        text = text.removesuffix(" 00:00:00")  # as tables of texts have dates
     return None if text.lower() in MISSING else text
 
 
@@ -246,6 +256,21 @@ def _number(text: str | None) -> float:
         return float(text)
     except ValueError:
         return np.nan
+
+
+def _with_commas(texts: list[str | None], source: str, name: str) -> Array:
+    """Return texts with decimal commas, or with commas between thousands, as numbers."""
+    split = [text for text in texts if text is not None and "," in text]
+    if any(text.count(",") > 1 or "." in text.partition(",")[2] for text in split):
+        if all(map(THOUSANDS.match, split)):
+            return np.array([_number(None if t is None else t.replace(",", "")) for t in texts])
+    elif split and all(map(MAYBE_THOUSANDS.match, split)):
+        warnings.warn(
+            f"{source}: {split[0]!r} in column {name} is read as {_comma_number(split[0])}, with a "
+            "decimal comma; if it is a thousand, leave out the comma",
+            stacklevel=outer_level(),
+        )
+    return np.array([_comma_number(text) for text in texts])
 
 
 def _comma_number(text: str | None) -> float:
@@ -323,10 +348,12 @@ def label_texts(labels: Any, source: str) -> Array:
     """Return labels as texts, whole numbers without a point; a missing one is an error."""
     values = np.asarray(labels).tolist()
     texts = [str(value) if isinstance(value, bool) else _text(value) for value in values]
+    found = []
     for i, text in enumerate(texts, 1):
         if text is None:
-            raise ValueError(f"{source}, row {i}: there is no label")
-    return np.array(texts)
+            raise ValueError(f"{source}, row {i}: there is no label; remove the row, or label it")
+        found.append(text.partition(".")[0] if WHOLE.match(text) else text)
+    return np.array(found)
 
 
 def _open_text(file: Path) -> io.StringIO:
@@ -335,7 +362,9 @@ def _open_text(file: Path) -> io.StringIO:
         with opened(file, "rb") as stream:
             return io.StringIO(stream.read().decode("utf-8-sig"), newline="")
     except UnicodeDecodeError as error:
-        raise ValueError(f"{file}: not a text in UTF-8: {error}") from None
+        raise ValueError(
+            f"{file}: not a text in UTF-8: {error}; save the table in this encoding"
+        ) from None
     except (OSError, EOFError, zlib.error) as error:
         raise ValueError(f"{file}: cannot be read: {error}") from None
 
@@ -354,9 +383,17 @@ def _csv_columns(file: Path, suffix: str) -> tuple[list[str], list[list[Any]]]:
         ]
     except csv.Error as error:
         raise ValueError(f"{file}: not a table of texts: {error}") from None
-    names = [name.strip() for name in lines[0]] if lines else []
-    if not names or len(set(names)) < len(names):
-        raise ValueError(f"{file}: the first line must name the columns, each differently")
+    while lines and not any(lines[-1]):  # as spreadsheets leave them behind
+        lines.pop()
+    if not lines:
+        raise ValueError(f"{file}: the file is empty; its first line must name the columns")
+    names = [name.strip() for name in lines[0]]
+    if len(set(names)) < len(names):
+        twice = next(name for name, count in Counter(names).items() if count > 1)
+        what = f"two have the name {twice!r}" if twice else "two have no name"
+        raise ValueError(
+            f"{file}: the first line must name the columns, each differently, but {what}"
+        )
     for i, line in enumerate(lines[1:], 1):
         if len(line) != len(names):
             raise ValueError(f"{file}, row {i}: {len(line)} values for {len(names)} columns")

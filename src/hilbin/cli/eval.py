@@ -61,6 +61,8 @@ def evaluate(
                 title=f"{Path(model).stem}: {loaded.metadata_['model']}", callback=callback,
             )  # fmt: skip
         except ValueError as error:
+            if Path(source).is_dir() == of_images(loaded):
+                raise
             kind = "images" if of_images(loaded) else "tables"
             raise InputError(f"{error}; this model is of {kind}") from None
 

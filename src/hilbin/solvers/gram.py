@@ -118,6 +118,37 @@ class GramRows(_StoredRows):
         return PartRows(self.gram, which)
 
 
+class BegunRows(GramRows):
+    """A dense Gram matrix whose scores of the start of one descent are known.
+
+    Many descents share one matrix product this way, which is faster than one for each.
+
+    Parameters
+    ----------
+    rows : GramRows
+        The matrix.
+    scores : array of shape (n,)
+        Its product with the coefficients of the start.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hilbin.solvers.gram import BegunRows, GramRows
+    >>> K = GramRows(np.array([[3.0, 1.0], [1.0, 3.0]]))
+    >>> BegunRows(K, K.scores(np.array([1.0, 0.0]))).norms
+    array([3., 3.])
+    """
+
+    def __init__(self, rows: GramRows, scores: Array):
+        self.gram, self.norms, self._arrays = rows.gram, rows.norms, rows._arrays
+        self._begun = scores
+
+    def start(self, coef: Array, dtype: Any, gains: Gains) -> "CoreSweep":
+        """Return a function that runs one sweep, from the known scores."""
+        scores = np.array(self._begun, self.gram.dtype)
+        return partial(self._core("sweep"), *self._arrays, scores)
+
+
 class SparseGramRows(_StoredRows):
     """A sparse Gram matrix.
 

@@ -231,7 +231,8 @@ def visited(free: Array) -> tuple[Array, int]:
     """Return an order of the rows that begins with those that can change, and their number."""
     if free.all():
         return np.arange(free.size, dtype=np.int32), free.size
-    return np.argsort(~free, kind="stable").astype(np.int32), int(np.count_nonzero(free))
+    order = np.concatenate([np.flatnonzero(free), np.flatnonzero(~free)])
+    return order.astype(np.int32), int(np.count_nonzero(free))
 
 
 def packed(problem: Problem, norms: Array, start: Array | None = None) -> Array:

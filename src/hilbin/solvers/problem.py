@@ -123,7 +123,8 @@ class Problem:
             value = np.asarray(getattr(self, name), np.float64)
             if value.shape not in ((), (n,)):
                 raise ValueError(f"{name} has the shape {value.shape}, but there are {n} rows")
-            object.__setattr__(self, name, np.ascontiguousarray(np.broadcast_to(value, n)))
+            whole = value if value.shape else np.full(n, value)
+            object.__setattr__(self, name, np.ascontiguousarray(whole))
 
     @property
     def arrays(self) -> tuple[Array, Array, Array, Array]:

@@ -74,9 +74,17 @@ class Training:
         return Intersection().gram(self.levels.values(), n_jobs=self.n_jobs)
 
     def solve(
-        self, problem: Problem, *, max_iter: int, callback: Any = None, **course: Any
+        self,
+        problem: Problem,
+        *,
+        max_iter: int,
+        callback: Any = None,
+        rows: Any = None,
+        **course: Any,
     ) -> Result:
         """Descend; where that is slow and rows are few, finish by Newton's method.
+
+        ``rows`` are others than those of this fit, of the same values.
 
         The descent takes more sweeps the larger ``C`` is, if no function separates the rows.
         """
@@ -84,7 +92,7 @@ class Training:
         squared = few and not problem.epsilon and bool((problem.diagonal > 0).all())
         most = min(max_iter, SLOW_SWEEPS) if squared else max_iter
         given: dict[str, Any] = {"seed": self.seed, "callback": callback, **course}
-        result = icd(self.rows, problem, max_iter=most, **given)
+        result = icd(self.rows if rows is None else rows, problem, max_iter=most, **given)
         stopped = not result.converged and result.n_iter < most
         wide = result.converged and result.gap > WIDE_GAP * abs(result.objective)
         if stopped or not squared or max_iter <= SLOW_SWEEPS or (result.converged and not wide):

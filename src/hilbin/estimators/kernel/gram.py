@@ -176,8 +176,9 @@ class Gram:
         """Return the values between some rows and others."""
         if self.K is not None:
             some, others = self.places(some), self.places(others)
-            sparse = sp.issparse(self.K)
-            return self.K[some][:, others] if sparse else self.K[np.ix_(some, others)]
+            if some.size <= others.size or sp.issparse(self.K):
+                return self.K[some][:, others]
+            return self.K[others][:, some].T  # copies of whole rows are cheap if they are few
         assert self.kernel is not None
         return self.kernel._gram(self.X[some], self.X[others], self.n_jobs)
 

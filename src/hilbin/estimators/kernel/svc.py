@@ -41,7 +41,7 @@ from hilbin.estimators.kernel.multiclass import (
     code_book,
     machine_names,
 )
-from hilbin.estimators.probability import ProbabilityClassifier, row_keys
+from hilbin.estimators.probability import ProbabilityClassifier, row_keys, separate_keys
 from hilbin.parallel import ranges
 from hilbin.solvers import Hinge, Result, crammer_singer, icd, smo
 from hilbin.solvers.smo import smo_blocks
@@ -247,7 +247,7 @@ class KernelSVC(ProbabilityClassifier, LossMachine):
 
         labels = training.targets
         # columns of a given matrix change with the rows, so these have no numbers of their own
-        keys = np.arange(labels.size) if self._precomputed else row_keys(training.gram.X)
+        keys = separate_keys(labels.size) if self._precomputed else row_keys(training.gram.X)
         self._learn_calibration(keys, labels, training.weights, scores_without)
 
     def _scores(self, X: Any) -> Array:

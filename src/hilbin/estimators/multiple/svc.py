@@ -29,7 +29,7 @@ from hilbin.estimators.kernel.machine import EXACT_TOL, STEPS, SWEEPS
 from hilbin.estimators.kernel.multiclass import machine_names, one_against_rest
 from hilbin.estimators.multiple.base import MultipleKernelClassifier, NormedModel, Training
 from hilbin.estimators.multiple.grams import TiledGrams
-from hilbin.estimators.probability import row_keys
+from hilbin.estimators.probability import row_keys, separate_keys
 from hilbin.solvers import Hinge, Problem, Result, smo
 from hilbin.solvers.multiple import MultipleResult, Solve, multiple
 from hilbin.solvers.multiple_machines import Machine, crammer_singer_trials, svm_trials
@@ -133,8 +133,8 @@ class MultipleSupportModel(CostPath, MultipleKernelClassifier):
             )  # fmt: skip
             return np.column_stack([r.products[left_out] for r in again])  # type: ignore[attr-defined]
 
-        given = self._precomputed
-        keys = np.arange(training.targets.size) if given else row_keys(training.X[training.index])
+        rows = training.X[training.index]
+        keys = separate_keys(rows.shape[0]) if self._precomputed else row_keys(rows)
         self._learn_calibration(keys, training.targets, training.weights, scores_without)
 
 

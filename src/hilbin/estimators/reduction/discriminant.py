@@ -42,7 +42,7 @@ from hilbin._arrays import Array
 from hilbin._parameters import estimator, require_positive, require_whole
 from hilbin._state import require_attributes
 from hilbin.estimators._fit import check_classes, checked_weights
-from hilbin.estimators.probability import ProbabilityClassifier, row_keys
+from hilbin.estimators.probability import ProbabilityClassifier, row_keys, separate_keys
 from hilbin.estimators.reduction.base import Centered, KernelTransformer, signs
 from hilbin.parallel import blas_threads
 from hilbin.solvers.ridge import solve_definite
@@ -173,7 +173,7 @@ class KernelDiscriminant(ProbabilityClassifier, KernelTransformer):
             return scores[left_out]
 
         # columns of a given matrix change with the rows, so these have no numbers of their own
-        keys = np.arange(y.size) if self._precomputed else row_keys(rows)[used]
+        keys = separate_keys(y.size) if self._precomputed else row_keys(rows)[used]
         self._learn_calibration(keys, np.searchsorted(self.classes_, y), shares, scores_without)
 
     def _solved(self, found: Centered, B: Array) -> tuple[Array, Array]:
