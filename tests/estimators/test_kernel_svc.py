@@ -209,6 +209,24 @@ def test_gaussian_values_from_rows_in_single_precision(memory):
     np.testing.assert_allclose(gram.rows.scores(every), KERNEL.gram(rows), atol=1e-6)
 
 
+@pytest.mark.parametrize("kernel", [Exponential(Chi2(), 2.0), Exponential(Intersection(0.5))])
+@pytest.mark.parametrize("memory", [10**9, 10**5], ids=["whole", "row by row"])
+def test_exponential_values_from_rows_in_single_precision(kernel, memory):
+    rows = np.abs(np.vstack([X, X[:20] * (1 + 1e-9)]))
+    gram = kernel_gram.Gram.of_rows(kernel, rows, np.float32, memory, None)
+    assert gram.source.dtype == np.float32
+    every = np.eye(len(rows))
+    np.testing.assert_allclose(gram.rows.scores(every), kernel.gram(rows), atol=1e-5)
+
+
+@pytest.mark.parametrize("rows", [np.abs(X) + 1000, np.abs(X) * 1e-35], ids=["far", "tiny"])
+def test_exponential_values_of_rows_that_single_precision_cannot_tell_apart(rows):
+    kernel = Exponential(Chi2(), "mean").resolve(rows)
+    gram = kernel_gram.Gram.of_rows(kernel, rows, np.float32, 10**9, None)
+    assert gram.source is rows
+    np.testing.assert_allclose(gram.K, kernel.gram(rows), rtol=2e-7)
+
+
 def test_gaussian_values_of_rows_that_single_precision_cannot_tell_apart():
     rows = X + 1000
     gram = kernel_gram.Gram.of_rows(KERNEL, rows, np.float32, 10**9, None)

@@ -19,10 +19,12 @@ from hilbin.kernels.pairwise import (
     sums_against,
     upper_sums,
 )
+from hilbin.kernels.radial import HALF_UNIT, SINGLE_ERROR, by_rule
 from hilbin.kernels.wrap import WrapperKernel
 from hilbin.parallel import ranges
 
 VALUES_AT_A_TIME = 1 << 20
+LEAST_SINGLE = 2.0**-100  # smaller positive values may have no precision left, or no power
 
 
 @dataclass(frozen=True, repr=False)
@@ -78,6 +80,21 @@ class Exponential(WrapperKernel):
             return super()._gram_as(X, dtype, n_jobs)
         return finished_sums(op, X, None, self._fall, n_jobs, dtype=dtype)
 
+    def _single(self, X: Array) -> Array | None:
+        r"""Return the rows in single precision, if that changes kernel values by less than 1e-5.
+
+        A distance of degree :math:`\beta` changes by at most :math:`2 \beta u \max_x k(x, x)` when
+        values are rounded, :math:`u = 2^{-24}`, and the kernel by :math:`\gamma` times that. The
+        sum of :math:`d` terms changes it by :math:`1.48 \sqrt d\,u`, see :class:`Gaussian`, and
+        the rounding of a term by some :math:`u`.
+        """
+        if self._direct(X) is None or np.min(X, where=X > 0, initial=1.0) < LEAST_SINGLE:
+            return None
+        with np.errstate(over="ignore"):
+            size = float(self.gamma) * np.max(self.kernel._diag(X), initial=0.0)  # type: ignore[arg-type]
+            error = 2 * self.kernel.degree * size + 1.48 * np.sqrt(X.shape[1]) + 3  # type: ignore[attr-defined]
+        return X.astype(np.float32) if HALF_UNIT * error < SINGLE_ERROR else None
+
     def _against(self, Y: Matrix, n_jobs: int | None) -> Callable[[Matrix], Array]:
         op = self._direct(Y)
         if op is not None:
@@ -123,10 +140,15 @@ class Exponential(WrapperKernel):
 
     def _resolve(self, X: Matrix, random_state: Any) -> Self:
         resolved = self.replace(kernel=self.kernel._resolve(X, random_state))
-        if not is_rule(self.gamma):
+        rule = self.gamma
+        if not is_rule(rule):
             return resolved
-        distances = resolved._pair_distances(sample(X, random_state))
-        return resolved.replace(gamma=1 / statistic(self.gamma, distances, "gamma"))  # type: ignore[arg-type]
+
+        def ruled(X: Matrix) -> Any:
+            distances = resolved._pair_distances(X)
+            return resolved.replace(gamma=1 / statistic(rule, distances, "gamma"))  # type: ignore[arg-type]
+
+        return by_rule(ruled, sample(X, random_state))
 
 
 def _subtracted(K: Array, x: Array, y: Array, n_jobs: int | None) -> Array:

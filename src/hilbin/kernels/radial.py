@@ -1,10 +1,12 @@
 """Kernels of a distance: Gaussian, Laplace and the p-value of the chi-squared test."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import numpy as np
+import scipy.sparse as sp
 from scipy.special import gammaincc
 
 from hilbin._arrays import Array, Matrix
@@ -24,6 +26,18 @@ ABSOLUTE = Op("absolute", vanishes=False)
 CHI2_DISTANCE = Op("harmonic_difference", vanishes=False)
 SINGLE_ERROR = 1e-5  # of kernel values from rows in single precision
 HALF_UNIT = 2.0**-24  # rounding to single precision, relative
+
+K = TypeVar("K", bound=Kernel)
+
+
+def by_rule(resolve: Callable[[Matrix], K], X: Matrix) -> K:
+    """Return ``resolve(X)``, from rows in single precision where these are good enough."""
+    if not sp.issparse(X) and X.dtype == np.float64:
+        with np.errstate(over="ignore", invalid="ignore"), suppress(ValueError):
+            found = resolve(X.astype(np.float32))
+            if found._single(X) is not None:
+                return found
+    return resolve(X)
 
 
 class RadialKernel(Kernel):
@@ -96,7 +110,7 @@ class RadialKernel(Kernel):
     def _resolve(self, X: Matrix, random_state: Any) -> Self:
         if not is_rule(self.gamma):
             return self
-        return self._by_rule(self._pair_distances(sample(X, random_state)))
+        return by_rule(lambda X: self._by_rule(self._pair_distances(X)), sample(X, random_state))
 
     def _pair_distances(self, X: Matrix) -> Array:
         """Return the distances of all pairs of rows."""

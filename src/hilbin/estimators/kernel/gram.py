@@ -36,6 +36,7 @@ from hilbin.solvers.gram import GramRows, LazyRows, canonical, gram_rows, sparse
 from hilbin.stats.sample import uniform_of
 
 MANY = 2000  # rows of a matrix of which not all are computed if few may be needed
+NARROW, MANY_NARROW = 64, 5000  # with fewer columns, all rows are soon computed: as many rows
 WIDE = 4096  # bytes of a row above which a few rows of the matrix wait for memory, and all do not
 BATCH = 8  # rows computed at a time, for every thread
 SAMPLE = 256  # rows from which a typical value is taken
@@ -118,11 +119,12 @@ class Gram:
     ) -> "Gram":
         """Compute the matrix, if it fits and not ``few`` of many rows will be asked for."""
         n, given = X.shape[0], X
-        narrow = sp.issparse(X) or X.shape[1] * X.itemsize <= WIDE
         if dtype == np.float32 and X.dtype == np.float64 and not sp.issparse(X):
             single = kernel._single(X)
             X = X if single is None else single
-        some = few and n >= MANY and narrow and dtype == np.float32
+        near = sp.issparse(X) or X.shape[1] * X.itemsize <= WIDE
+        many = MANY if sp.issparse(X) or X.shape[1] >= NARROW else MANY_NARROW
+        some = few and n >= many and near and dtype == np.float32
         some = some and not isinstance(kernel, CallableKernel)
         if not kernel.compact and (some or n * n * np.dtype(dtype).itemsize > memory):
             K = None
