@@ -143,7 +143,7 @@ def test_the_figures_of_the_issue(form):
 @pytest.mark.parametrize("far", [0.0, 1e4, 1e8], ids=str)
 @pytest.mark.parametrize("kernel", [Gaussian("median"), Exponential(Chi2(), "median")], ids=str)
 def test_rules_are_those_of_rows_in_double_precision(kernel, far, monkeypatch):
-    X = sparse_like(np.random.default_rng(0), 60, 12, 1.0) + far
+    X = sparse_like(np.random.default_rng(0), 500, 12, 1.0) + far
     found = kernel.resolve(X)
     monkeypatch.setattr(type(kernel), "_single", lambda self, X: None)
     np.testing.assert_allclose(found.gamma, kernel.resolve(X).gamma, rtol=1e-4)

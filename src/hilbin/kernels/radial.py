@@ -24,6 +24,7 @@ from hilbin.kernels.pairwise import (
 SQUARED = Op("squared", vanishes=False)
 ABSOLUTE = Op("absolute", vanishes=False)
 CHI2_DISTANCE = Op("harmonic_difference", vanishes=False)
+MANY = 500  # rows of which all pairs take time
 SINGLE_ERROR = 1e-5  # of kernel values from rows in single precision
 HALF_UNIT = 2.0**-24  # rounding to single precision, relative
 
@@ -31,8 +32,8 @@ K = TypeVar("K", bound=Kernel)
 
 
 def by_rule(resolve: Callable[[Matrix], K], X: Matrix) -> K:
-    """Return ``resolve(X)``, from rows in single precision where these are good enough."""
-    if not sp.issparse(X) and X.dtype == np.float64:
+    """Return ``resolve(X)``, from rows in single precision if they are many and good enough."""
+    if X.shape[0] >= MANY and not sp.issparse(X) and X.dtype == np.float64:
         with np.errstate(over="ignore", invalid="ignore"), suppress(ValueError):
             found = resolve(X.astype(np.float32))
             if found._single(X) is not None:

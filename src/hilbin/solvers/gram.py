@@ -335,9 +335,9 @@ class LazyRows:
             self._complete(self.square)
             return
         room = max(int(np.count_nonzero(self.owners < 0)), AHEAD)
-        most = min(self.batch - 1, room, self.norms.size - 1)
+        few = min((self.batch - 1) // 2, room // 2, self.norms.size - 1)
         wanted = [np.array([missing])]
-        for gain, few in ((up, most - most // 2), (down, most // 2)):
+        for gain in (up, down) if few else ():
             gain[self.slots >= 0] = -np.inf
             best = np.argpartition(-gain, few)[:few]
             wanted.append(best[np.isfinite(gain[best])])
