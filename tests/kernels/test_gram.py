@@ -22,6 +22,7 @@ from hilbin.kernels import (
     Quantile,
     Sparsity,
 )
+from hilbin.kernels.pairwise import ROWS_PER_PACKING
 
 # Values are what counts here, not whether one could learn from the matrix.
 pytestmark = pytest.mark.filterwarnings("ignore:the Gram matrix of")
@@ -188,3 +189,12 @@ def test_one_row_and_one_column():
         K = kernel.gram([[0.25]])
         assert K.shape == (1, 1)
         assert kernel([0.25], [0.25]) == pytest.approx(kernel.diag([[0.25]])[0])
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("kernel", [*ADDITIVE, Gaussian(), Exponential(Chi2())], ids=repr)
+def test_more_rows_than_are_packed_at_a_time(kernel, dtype):
+    rng = np.random.default_rng(0)
+    X = rng.dirichlet([0.5] * 3, ROWS_PER_PACKING + 100).astype(dtype)
+    whole = kernel.gram(X[:2], X)
+    np.testing.assert_allclose(whole[:, -200:], kernel.gram(X[:2], X[-200:]), rtol=1e-5)

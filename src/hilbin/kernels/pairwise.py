@@ -22,7 +22,7 @@ from hilbin.parallel import ranges, run
 
 ROWS_PER_TASK = 96  # the rows that the core takes at a time, and a multiple of every panel's rows
 FEWEST_ROWS = 8  # fewer leave a panel half used
-ROWS_PER_PACKING = 8192  # packing fewer takes less time than starting threads
+ROWS_PER_PACKING = 85 * ROWS_PER_TASK  # packing fewer takes less time than starting threads
 CACHED_BYTES = 1 << 18  # of the rows that are changed in place at a time
 
 
