@@ -366,3 +366,11 @@ def test_bad_input(digits):
         MapSVR(epsilon=-0.1).fit(X, y)
     with pytest.raises(NotFittedError):
         MapSVC().predict(X)
+
+
+def test_orthonormal_features_of_sparse_rows_are_no_pairs(digits):
+    X, y = digits
+    model = MapSVC(SparseMap(Chi2(), 8, orthonormal=True), C=0.02, tol=1e-6)
+    dense = model.fit(X, y).decision_function(X)
+    sparse = model.fit(sp.csr_array(X), y).decision_function(X)
+    np.testing.assert_allclose(sparse, dense, atol=1e-3 * np.abs(dense).max())

@@ -97,7 +97,8 @@ class Features:
             options: dict[str, Any] = {"expansion": self.expansion, "n_jobs": self.n_jobs}
             return PQRows(Z.groups, Z.words, Z.n_features, dtype=dtype, **options)
         last = last_step(self.feature_map)
-        if isinstance(last, SparseMap) and sp.issparse(Z) and not self.exact:
+        pairs = isinstance(last, SparseMap) and not last.orthonormal
+        if pairs and sp.issparse(Z) and not self.exact:
             return PairRows(Z, n_nodes=last.nodes_.size, n_jobs=self.n_jobs)
         return MatrixRows(Z)
 
