@@ -24,7 +24,7 @@ from hilbin.kernels.pairwise import (
 SQUARED = Op("squared", vanishes=False)
 ABSOLUTE = Op("absolute", vanishes=False)
 CHI2_DISTANCE = Op("harmonic_difference", vanishes=False)
-MANY = 500  # rows of which all pairs take time
+MANY, FEW = 500, 100  # rows of which all pairs take time, and hardly any
 SINGLE_ERROR = 1e-5  # of kernel values from rows in single precision
 HALF_UNIT = 2.0**-24  # rounding to single precision, relative
 
@@ -35,9 +35,11 @@ def by_rule(resolve: Callable[[Matrix], K], X: Matrix) -> K:
     """Return ``resolve(X)``, from rows in single precision if they are many and good enough."""
     if X.shape[0] >= MANY and not sp.issparse(X) and X.dtype == np.float64:
         with np.errstate(over="ignore", invalid="ignore"), suppress(ValueError):
-            found = resolve(X.astype(np.float32))
-            if found._single(X) is not None:
-                return found
+            single = X.astype(np.float32)
+            if resolve(single[:FEW])._single(X) is not None:  # else all pairs would be for nothing
+                found = resolve(single)
+                if found._single(X) is not None:
+                    return found
     return resolve(X)
 
 
